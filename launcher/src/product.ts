@@ -36,6 +36,7 @@ import { type LaunchedServer, launchBus, launchPostgres } from './servers/server
 import { type LauncherSettings, logLimits } from './settings.js'
 import { ignoredCredentials } from './welcome.js'
 
+export { type Layout, scaleOf } from './processes/processes.js'
 export { readLauncherSettings } from './settings.js'
 
 export interface Product extends InitialCredentials {

@@ -25,7 +25,7 @@ export interface FaultOptions {
 
 /** Each function causes its fault for some time, ends it, and returns a description. */
 export function faultsOf(
-  { product, postgres, bus, server, clocks }: Topology,
+  { product, postgres, bus, server, clocks, sameProcesses }: Topology,
   random: Random,
   { busAwayMs }: FaultOptions,
 ): Record<FaultName, () => Promise<string>> {
@@ -45,8 +45,8 @@ export function faultsOf(
       return name
     },
     async 'kill-part'() {
-      const { part } = random.pick(product.instances) ?? noProcess()
-      for (const one of product.instances) if (one.part === part) process.kill(pidOf(one.name), 'SIGKILL')
+      const [part, names] = random.pick(sameProcesses) ?? noProcess()
+      for (const name of names) process.kill(pidOf(name), 'SIGKILL')
       return part
     },
     async pause() {

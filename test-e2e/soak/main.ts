@@ -45,7 +45,7 @@ async function soak(options: Options): Promise<boolean> {
   ]
   const checked = Object.values(rules).filter((rule) => !unchecked.includes(rule))
   const report = openReport(logFile, checked, () => ({ fault: calm.fault(), calm: calm.isCalm() }))
-  await using topology = await startTopology((line) => report.log('launcher', { line }))
+  await using topology = await startTopology(options.layout, (line) => report.log('launcher', { line }))
   const { gateways, caPem } = topology.product
   const target = { gateways, caPem, calm, report }
   using admin = await openAdministrator(target)

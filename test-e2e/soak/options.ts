@@ -1,12 +1,13 @@
 import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
+import { type Layout, scaleOf } from '@overlay/launcher/product'
 import { faultNames } from './faults.js'
 import { isRoot } from './topology.js'
 
 export const usage = `npm run soak [-- OPTIONS]
 
-Starts the product with two replicas of each part, on a Postgres and a bus of its own. Several clients make random
-operations through both gateways and compare every answer with a model, and routers carry traffic, while processes are
+Starts the product with two processes for each part, on a Postgres and a bus of its own. Several clients make random
+operations through all gateways and compare every answer with a model, and routers carry traffic, while processes are
 killed and paused, their clocks jump by two hours, Postgres and bus are cut off or stall, and the disk is full. From 15
 minutes on, the bus is away for a minute at a time, and memory at the end is compared with that after five minutes. The exit code is 0 when every rule holds.
 
@@ -15,6 +16,7 @@ minutes on, the bus is away for a minute at a time, and memory at the end is com
   --seed N           repeats the choices of an earlier run, not its timing (default: a new one, printed)
   --workers N        clients with a model each (default 4)
   --contenders N     clients that work on the same rows (default 2)
+  --replicas N       in place of them, N processes with all parts
   --faults A,B,…     ${faultNames.join(', ')} (default: all; none: calm)
   --slack N          multiplies the time limits, for slow or busy machines (default 1)
   --log FILE         events and violations as JSON lines (default: soak-SEED.log in the temporary directory)
@@ -30,6 +32,7 @@ export interface Options {
   readonly faults: readonly string[]
   readonly slack: number
   readonly log: string | undefined
+  readonly layout: Layout
 }
 
 /** Throws an error that names the option. */
@@ -46,6 +49,7 @@ export function readOptions(args: readonly string[]): Options {
       faults: text(faultNames.join()),
       slack: text('1'),
       log: text(),
+      replicas: text(),
       help: { type: 'boolean', default: false },
     },
   })
@@ -66,6 +70,10 @@ export function readOptions(args: readonly string[]): Options {
     faults,
     slack: positive('slack', values.slack),
     log: values.log,
+    layout:
+      values.replicas === undefined
+        ? { separate: scaleOf(2) }
+        : { replicas: positive('replicas', values.replicas) },
   }
 }
 

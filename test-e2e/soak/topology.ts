@@ -2,18 +2,20 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
+import { type Layout, type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
 import { freePort, probeHealth, type TestPostgres, testBus, testPostgres } from '@overlay/launcher/testing'
 import { type Clocks, openClocks } from './clocks.js'
 import { startProxy, type TcpProxy } from './tcp-proxy.js'
 
-/** The product with two replicas of each part, behind proxies of its Postgres and its bus. */
+/** The product, with a proxy before its Postgres and another before its bus. */
 export interface Topology extends AsyncDisposable {
   readonly server: TestPostgres
   readonly postgres: TcpProxy
   readonly bus: TcpProxy
   readonly product: Product
   readonly clocks: Clocks
+  /** The names of all processes that have a part: of each part, or of all parts where they share processes. */
+  readonly sameProcesses: ReadonlyMap<string, readonly string[]>
   /** Proportional set size of all processes of the product, in MiB. */
   memoryMiB(): Promise<number>
   /** Resolves with whether all processes report ready within the time. */
@@ -27,13 +29,13 @@ export const isRoot = process.getuid?.() === 0
 
 export const administrator = { username: 'admin', password: 'correct horse' }
 
-export async function startTopology(print: (line: string) => void): Promise<Topology> {
+export async function startTopology(layout: Layout, print: (line: string) => void): Promise<Topology> {
   const started: AsyncDisposable[] = []
   const dispose = async (): Promise<void> => {
     for (const one of started.reverse()) await one[Symbol.asyncDispose]()
   }
   try {
-    return { ...(await startAll(started, print)), [Symbol.asyncDispose]: dispose }
+    return { ...(await startAll(started, layout, print)), [Symbol.asyncDispose]: dispose }
   } catch (err) {
     await dispose()
     throw err
@@ -43,6 +45,7 @@ export async function startTopology(print: (line: string) => void): Promise<Topo
 /** @param started gets everything that must be stopped, in the order of its start */
 async function startAll(
   started: AsyncDisposable[],
+  layout: Layout,
   print: (line: string) => void,
 ): Promise<Omit<Topology, keyof AsyncDisposable>> {
   const use = <T extends AsyncDisposable>(one: T): T => {
@@ -67,15 +70,25 @@ async function startAll(
   })
   const clocks = openClocks()
   process.env.NODE_OPTIONS = clocks.nodeOptions
-  const two = { gateway: 2, identity: 2, pki: 2, policy: 2, sessions: 2 }
-  const product = await startProduct(settings, { separate: two }, print)
+  const product = await startProduct(settings, layout, print)
   use({ [Symbol.asyncDispose]: () => product.stop() })
+  const isWhole = 'replicas' in layout
+  const ops = product.instances.filter(({ part }) => !isWhole || part === 'gateway').map(({ ops }) => ops)
+  const sameProcesses = new Map(
+    isWhole
+      ? [['all parts', [...product.processes.keys()]]]
+      : product.instances.map(({ part }) => [
+          part,
+          product.instances.filter((one) => one.part === part).map(({ name }) => name),
+        ]),
+  )
   return {
     server,
     postgres,
     bus,
     product,
     clocks,
+    sameProcesses,
     async memoryMiB() {
       const sizes = [...product.processes.values()].map(async ({ pid }) => {
         const rollup = await readFile(`/proc/${pid()}/smaps_rollup`, 'utf8')
@@ -86,7 +99,7 @@ async function startAll(
     async recovered(ms) {
       const deadline = performance.now() + ms
       for (;;) {
-        const answers = await Promise.all(product.instances.map(({ ops }) => probeHealth(ops, 'ready', 2000)))
+        const answers = await Promise.all(ops.map((one) => probeHealth(one, 'ready', 2000)))
         if (answers.every((status) => status === 200)) return true
         if (performance.now() > deadline) return false
         await pause(50)
