@@ -78,11 +78,15 @@ export async function connectSdk({ url, certificate, caPem, apiSessionToken }: S
   socket.write(encodeFrame(contentType.hello, HELLO_SEQUENCE, headers, encodeText('test-sdk')))
   const { decoder } = await readFirst(socket, REQUEST_MS)
   const sinks = new Map<number, (message: Message) => Promise<void> | undefined>()
+  const endings = new Map<number, (reason: string) => void>()
   let lastConnId = 0
   const channel = openChannel(socket, {
     decoder,
     heartbeatMs: NEVER_MS,
     onMessage: (message) => sinks.get(connIdOf(message))?.(message),
+  })
+  untilClosed(channel).then(() => {
+    for (const end of endings.values()) end('the channel has closed')
   })
 
   function openConnection(connId: number, circuitId: string): Connection {
@@ -119,6 +123,7 @@ export async function connectSdk({ url, certificate, caPem, apiSessionToken }: S
       },
       destroy(err, done) {
         sinks.delete(connId)
+        endings.delete(connId)
         if (!isEnded) send(sdkType.stateClosed, Buffer.alloc(0))
         resume?.()
         done(err)
@@ -126,6 +131,7 @@ export async function connectSdk({ url, certificate, caPem, apiSessionToken }: S
     })
     const finish = (reason: string): void => {
       isEnded = true
+      endings.delete(connId)
       end(reason)
       duplex.push(null)
       duplex.end()
@@ -141,9 +147,8 @@ export async function connectSdk({ url, certificate, caPem, apiSessionToken }: S
         resume = resolve
       })
     })
-    untilClosed(channel).then(() => {
-      if (!isEnded) finish('the channel has closed')
-    })
+    endings.set(connId, finish)
+    if (channel.closed.aborted) finish('the channel has closed')
     return Object.assign(duplex, { circuitId, ended })
   }
 
