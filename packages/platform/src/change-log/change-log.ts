@@ -1,7 +1,6 @@
 import type { Change, Changes, Context, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { openAlarm } from '../async/alarm.js'
-import { tick } from '../async/periodic.js'
 import type { Database, Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
 import { metrics } from '../process/metrics.js'
@@ -97,7 +96,7 @@ export async function openChangeLog(
   const poll = (): void => {
     look().then(moved.ring, () => undefined) // logged by `look`, which is repeated within a second
   }
-  const ticking = tick(LOOK_MS, poll)
+  const ticking = setInterval(poll, LOOK_MS)
 
   let hinted: Position | undefined
   let hintedLook: NodeJS.Timeout | undefined
@@ -237,7 +236,7 @@ export async function openChangeLog(
 
     async [Symbol.asyncDispose]() {
       publishHint()
-      ticking[Symbol.dispose]()
+      clearInterval(ticking)
       clearTimeout(hintedLook)
       hints[Symbol.dispose]()
       busChanges[Symbol.dispose]()

@@ -1,4 +1,4 @@
-import { coalesced, tick } from '@overlay/platform/async'
+import { coalesced } from '@overlay/platform/async'
 import type { Bus } from '@overlay/platform/change-log'
 import type { Db } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
@@ -111,7 +111,7 @@ export async function openServiceUpdates(
   })
 
   times.adopt(await readUpdates(db, 0))
-  const ticking = tick(TICK_MS, turn)
+  const ticking = setInterval(turn, TICK_MS)
   const hints = bus.subscribe(SUBJECT, (hint) => {
     if ((hint as { batch: number }).batch > times.batch() && !lock.isHeld()) turn()
   })
@@ -138,7 +138,7 @@ export async function openServiceUpdates(
       deleted.push({ id, position })
     },
     async [Symbol.asyncDispose]() {
-      ticking[Symbol.dispose]()
+      clearInterval(ticking)
       clearTimeout(soon)
       hints[Symbol.dispose]()
       wroteAt = Number.NEGATIVE_INFINITY

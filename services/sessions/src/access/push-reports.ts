@@ -1,4 +1,3 @@
-import { tick } from '@overlay/platform/async'
 import type { Bus } from '@overlay/platform/change-log'
 import { CREDENTIALS_PUSHED, type CredentialsPushed, type Position } from '@overlay/rpc'
 
@@ -29,7 +28,7 @@ export function openPushReports(
     const message: CredentialsPushed = { replica, position, routers: count }
     bus.publish(CREDENTIALS_PUSHED, message)
   }
-  const reporting = tick(EVERY_MS, report)
+  const reporting = setInterval(report, EVERY_MS)
 
   return {
     pushed(upto) {
@@ -46,7 +45,7 @@ export function openPushReports(
       }, GATHER_MS)
     },
     [Symbol.dispose]() {
-      reporting[Symbol.dispose]()
+      clearInterval(reporting)
       clearTimeout(gathering)
       if (position && hasReported) bus.publish(CREDENTIALS_PUSHED, { replica, position, routers: 0 })
     },

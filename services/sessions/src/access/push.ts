@@ -1,5 +1,5 @@
 import { ApiSessionRemoved, ApiSessionUpdated, edgeType, SessionRemoved } from '@overlay/channel'
-import { pagesOf, tick } from '@overlay/platform/async'
+import { pagesOf } from '@overlay/platform/async'
 import { newId } from '@overlay/platform/kind-store'
 import type { Position } from '@overlay/rpc'
 import type { RouterChannel } from '../control/router-channel.js'
@@ -44,12 +44,12 @@ export function openPush({ sessions, sync, pushed }: PushDeps): Push {
   let repeating: NodeJS.Timeout | undefined
   let toRepeat: ApiSession[] = []
 
-  const dropping = tick(DROP_BODIES_MS, () => {
+  const dropping = setInterval(() => {
     if (!states.any()) chunks.dropBodies()
-  })
-  const forgetting = tick(2 * REPEAT_REMOVAL_MS, () => {
+  }, DROP_BODIES_MS)
+  const forgetting = setInterval(() => {
     recent = new Set()
-  })
+  }, 2 * REPEAT_REMOVAL_MS)
 
   function flush(): void {
     if (routers.size > 0) {
@@ -137,8 +137,8 @@ export function openPush({ sessions, sync, pushed }: PushDeps): Push {
       }
     },
     [Symbol.dispose]() {
-      dropping[Symbol.dispose]()
-      forgetting[Symbol.dispose]()
+      clearInterval(dropping)
+      clearInterval(forgetting)
       clearTimeout(repeating)
       for (const router of routers) states.stop(router)
     },
