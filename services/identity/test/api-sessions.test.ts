@@ -1,7 +1,7 @@
 import { noQuery } from '@overlay/platform/kind-store'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { reapSessions } from '../src/store/session-ends.js'
+import { reapSessions } from '../src/jobs/session-reaper.js'
 import {
   as,
   bytes,

@@ -18,8 +18,8 @@ export const orderOf = (sort: Sort, symbols: Symbols): Sql =>
   )
 
 /**
- * The limit stands in the text: the plan of a prepared statement depends on it. The offset is hidden from the planner,
- * which would plan each execution anew if the first offsets of a connection were large or small.
+ * The limit stands in the text: the plan of a prepared statement depends on it. The offset is hidden from the planner.
+ * Otherwise, if the first offsets on a connection are large, Postgres plans the statement again for every execution.
  */
 export const pageOf = ({ offset, limit }: { readonly offset: number; readonly limit: number }): Sql =>
   sql`limit ${raw(String(limit))}${offset > 0 ? sql` offset (select ${offset}::bigint)` : empty}`

@@ -33,6 +33,7 @@ interface Hold {
   executing: number
   /** When the read began that the server executes now. */
   executingSince: number
+  /** It takes no more reads. */
   isLost: boolean
 }
 
@@ -43,7 +44,6 @@ interface Hold {
 export function sharedReads(pool: pg.Pool, shortMs: number): SharedReads {
   const lastMs = new Map<string, number>()
   let hold: Hold | undefined
-  let draining = 0 // holds whose connection is lost, and that still have reads under way
 
   const openHold = (): Hold => ({
     client: pool.connect(),
@@ -58,17 +58,9 @@ export function sharedReads(pool: pg.Pool, shortMs: number): SharedReads {
     lastMs.set(name, ms)
   }
 
-  function lose(held: Hold): void {
-    if (held.isLost) return
-    held.isLost = true
-    draining++
-    if (hold === held) hold = undefined
-  }
-
   function release(held: Hold): void {
     if (--held.underWay > 0) return
-    if (held.isLost) draining--
-    else hold = undefined
+    hold = undefined
     held.client.then(
       (client) => client.release(held.isLost),
       () => undefined, // the connect failed; its reads run elsewhere
@@ -96,8 +88,9 @@ export function sharedReads(pool: pg.Pool, shortMs: number): SharedReads {
     record,
     takes(name) {
       const ms = lastMs.get(name)
-      if (ms === undefined || ms > shortMs || draining > 0 || pool.expiredCount > 0) return false
+      if (ms === undefined || ms > shortMs || pool.expiredCount > 0) return false
       if (hold === undefined) return true
+      if (hold.isLost) return false
       if (hold.executing > 0 && performance.now() - hold.executingSince > STALLED_MS) return false
       return hold.underWay < MOST_UNDER_WAY
     },
@@ -109,12 +102,12 @@ export function sharedReads(pool: pg.Pool, shortMs: number): SharedReads {
       try {
         const client = await held.client.catch(() => undefined)
         if (client) return await execute<Row>(held, client, statement)
-        lose(held)
+        held.isLost = true
         return 'lost'
       } catch (err) {
         const { error, connectionIsLost } = failureOf(err)
         const isLost = connectionIsLost || unprepared.has(codeOf(err))
-        if (isLost) lose(held)
+        held.isLost ||= isLost
         if (isLost && !(error instanceof Fault && error.code === 'TIMEOUT')) return 'lost'
         throw error
       } finally {
@@ -123,7 +116,7 @@ export function sharedReads(pool: pg.Pool, shortMs: number): SharedReads {
     },
 
     renew() {
-      if (hold) lose(hold)
+      if (hold) hold.isLost = true
       else if (pool.idleCount > 0)
         pool.connect().then(
           (client) => client.release(true),

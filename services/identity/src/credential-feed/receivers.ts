@@ -33,17 +33,18 @@ export function openReceivers(bus: Pick<Bus, 'subscribe'>): Receivers {
     for (const check of waiters) check()
   })
 
-  function live(): Receiver[] {
+  function heard(): Receiver[] {
     const since = performance.now() - SILENCE_MS
     for (const [replica, { heardAt }] of receivers) if (heardAt < since) receivers.delete(replica)
-    return [...receivers.values()].filter(({ isLate }) => !isLate)
+    return [...receivers.values()]
   }
+  const live = (): Receiver[] => heard().filter(({ isLate }) => !isLate)
   const behind = ({ timeline, number }: Position): Receiver[] =>
     live().filter(({ pushed }) => pushed.timeline !== timeline || pushed.number < number)
 
   return {
     any: () => live().length > 0,
-    none: () => live().length === 0 && receivers.size === 0,
+    none: () => heard().length === 0,
     wait: (position) =>
       new Promise((resolve) => {
         const check = (): void => {

@@ -1,10 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ChangeLog } from '@overlay/platform/change-log'
+import { ownContext } from '@overlay/rpc'
 import type { Lifetimes } from '../domain/lifetimes.js'
-import { reapSessions } from '../store/session-ends.js'
+import { areSessionsDue, endDueSessions, type SessionLimits } from '../store/session-ends.js'
 
 const EVERY_MS = 5000
 const PAGE_SIZE = 500
+const WRITE_MS = 30_000
 /** Gateways report use in batches, so idle sessions last a little longer than configured. */
 const GRACE_MS = 60_000
 
@@ -37,4 +39,19 @@ export function startSessionReaper(
       await delay(EVERY_MS, undefined, { signal }).catch(() => undefined) // aborted: the loop ends
     }
   }
+}
+
+/** Ends up to `count` sessions that must end, and returns their ids. */
+export async function reapSessions(
+  changeLog: Pick<ChangeLog, 'db' | 'write'>,
+  limits: SessionLimits,
+  count: number,
+): Promise<readonly string[]> {
+  if (!(await areSessionsDue(changeLog.db, limits))) return []
+  const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + WRITE_MS) }
+  const { result } = await changeLog.write(context, async (tx) => {
+    const changes = await endDueSessions(tx, limits, count)
+    return { result: changes.map(({ id }) => id), changes }
+  })
+  return result
 }

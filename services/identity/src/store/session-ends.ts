@@ -1,6 +1,5 @@
-import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
+import type { RowChange } from '@overlay/platform/change-log'
 import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
-import { ownContext } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { isMethodAllowed, isOlderThan } from './api-sessions.js'
 import { authenticatorOf } from './signers.js'
@@ -48,31 +47,14 @@ export interface SessionLimits {
   readonly lifetimeMs: number
 }
 
-/** Deletes up to `count` sessions that must end, and returns their ids. Does nothing while another replica does it. */
-export async function reapSessions(
-  changeLog: Pick<ChangeLog, 'db' | 'write'>,
-  limits: SessionLimits,
-  count: number,
-): Promise<readonly string[]> {
-  if (!(await isReapDue(changeLog.db, limits))) return []
-  const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + REAP_MS) }
-  const { result } = await changeLog.write(context, async (tx) => {
-    const changes = await reap(tx, limits, count)
-    return { result: changes.map(({ id }) => id), changes }
-  })
-  return result
-}
-
-const REAP_MS = 30_000
-
-/** A read is cheaper than a transaction that finds nothing. */
-async function isReapDue(db: Db, limits: SessionLimits): Promise<boolean> {
+/** Whether sessions must end. A read is cheaper than a transaction that finds nothing. */
+export async function areSessionsDue(db: Db, limits: SessionLimits): Promise<boolean> {
   const { rows } = await db.query<{ isDue: boolean }>(
     sql`
     select exists (select from api_session where ${hasLapsedToken} or ${hasExpired(limits)})
         or exists (select from ended_signer)
         or exists (select from auth_policy where ends_sessions) as "isDue"`,
-    'is-reap-due',
+    'are-sessions-due',
   )
   return onlyRow(rows).isDue
 }
@@ -84,7 +66,8 @@ const hasExpired = ({ idleMs, lifetimeMs }: SessionLimits): Sql => sql`
      or expires_at < now()
      or ${isOlderThan(sql`created_at`, lifetimeMs)})`
 
-async function reap(tx: Tx, limits: SessionLimits, count: number): Promise<RowChange[]> {
+/** Deletes up to `count` sessions that must end. Does nothing while another replica does it. */
+export async function endDueSessions(tx: Tx, limits: SessionLimits, count: number): Promise<RowChange[]> {
   const { rows } = await tx.query<{ isLocked: boolean }>(sql`
     select pg_try_advisory_xact_lock(hashtextextended('end idle sessions', 0)) as "isLocked"`)
   if (!rows[0]?.isLocked) return []

@@ -93,11 +93,11 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
     if (!own || isStopped) return liveReplicas(db)
     const { lease, live } = await renewLease(db, own, leaseMs)
     if (lease === 'lost') {
-      const live = await liveReplicas(db) // the other process may have taken the id since the snapshot of the statement
-      if (live.some(({ id }) => id === own.id)) {
+      const now = await liveReplicas(db) // the other process may have taken the id since the snapshot of the statement
+      if (now.some(({ id }) => id === own.id)) {
         log.error({ replicaId: own.id }, 'another process has the controller id of this replica')
         lost?.()
-        return live
+        return now
       }
       await takeReplicaId(db, own, leaseMs)
     }
