@@ -52,6 +52,8 @@ export interface World {
   readonly viewed: string[]
   /** Called after a lookup of services, before its answer arrives. */
   lookedUp: () => Promise<unknown>
+  /** Called after a page is read, with its statement, before its rows are shown. */
+  pageRead: (statement: string) => Promise<unknown>
   trusted: string[]
   grant: () => Promise<object>
   /** Signs what callers ask for. */
@@ -111,6 +113,7 @@ export async function testIdentity({ migrate }: TestOptions = {}): Promise<TestI
     enrollments: new Map(),
     viewed: [],
     lookedUp: async () => undefined,
+    pageRead: async () => undefined,
     trusted: [],
     grant: async () => ({}),
     sign: refuse,
@@ -137,7 +140,11 @@ const refuse = async (): Promise<never> => {
   throw new Error('not expected in this test')
 }
 
-const observed = (db: Database, onStatement: (statement: string) => void): Database => {
+const observed = (
+  db: Database,
+  onStatement: (statement: string) => void,
+  pageRead: World['pageRead'],
+): Database => {
   const observe = <T extends Db>(one: T): T => ({
     ...one,
     query: (query, name) => {
@@ -147,6 +154,11 @@ const observed = (db: Database, onStatement: (statement: string) => void): Datab
   })
   return {
     ...observe(db),
+    async read(query, origin) {
+      const result = await db.read(query, origin)
+      await pageRead(query.text)
+      return result as never
+    },
     transaction: (deadline, work) => db.transaction(deadline, (tx) => work(observe(tx))),
   }
 }
@@ -156,7 +168,7 @@ async function openReplica(
   world: World,
   { lifetimeSeconds = 0, bus = noBus, onStatement = () => undefined, onRefusal, tokens }: ReplicaOptions,
 ): Promise<Replica> {
-  const db = observed(openDatabase(url, 'identity'), onStatement)
+  const db = observed(openDatabase(url, 'identity'), onStatement, (statement) => world.pageRead(statement))
   const changeLog = await openChangeLog(db, noBus, log)
   const maintenance = { check: nothing, export: nothing }
   const service = openService({

@@ -1,4 +1,4 @@
-import { FilterError, limitText, memoized, type Query } from '@overlay/model'
+import { FilterError, limitText, type Query } from '@overlay/model'
 import {
   type Caller,
   type EntityServiceService,
@@ -7,20 +7,15 @@ import {
   type ListResponse,
   type Methods,
   notFound,
-  type Perspective,
   Selection,
 } from '@overlay/rpc'
-import type { QueryResultRow } from 'pg'
 import sql, { join, type Sql } from 'sql-template-tag'
-import { loadedColumnsOf } from './joined-columns.js'
-import { type Kind, namesIn, required, type Store } from './kind.js'
+import { namesIn, required, type Store } from './kind.js'
 import { fittingRows } from './page-size.js'
-import { membersOf, namesFor } from './render.js'
-import { clientRenderingOf, type Rendering, renderingOf } from './rendering.js'
 import { listRows, type Page, queryOf, rowsOf } from './repository.js'
-import { type AnyRow, allOf, columnsOf, numberOf, rowOf, tableOf, wholeOf } from './row.js'
-import type { ViewRequest } from './seams.js'
+import { allOf, columnsOf, numberOf, rowOf, tableOf, wholeOf } from './row.js'
 import { roleFilterOf, selectionOf } from './select.js'
+import { shownOf, showRows } from './show-rows.js'
 import { singleRows } from './single-rows.js'
 import { encodeViews } from './view-codec.js'
 
@@ -33,26 +28,7 @@ type Reads = Pick<
 export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads {
   const find = singleRows(db)
 
-  /** The JSON of rows that were read with the columns of `shownOf`. */
-  const show = async (
-    kind: Kind,
-    stored: readonly QueryResultRow[],
-    reading: ViewRequest,
-  ): Promise<string[]> => {
-    const { entity, seams } = kind
-    const { loaded, text } = renderingFor(kind, reading.perspective)
-    const { rowOf } = loadedColumnsOf(kind)
-    const rows = stored.map(rowOf)
-    const namesByKind = await namesFor(entity, loaded, rows, names, reading.context)
-    const added = (await seams.view?.(db, rows, reading)) ?? []
-    return stored.map((one, i) =>
-      text(
-        one,
-        (fields) => membersOf(entity, fields, rows[i] as AnyRow, namesByKind),
-        (added[i] ?? nothingAdded) as Readonly<Record<string, unknown>>,
-      ),
-    )
-  }
+  const { show, showPage } = showRows(db, names)
 
   return {
     async list({ kind, query, within, perspective }, context) {
@@ -66,16 +42,11 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
         within && selectionOf(within, entity),
         roles.length > 0 ? roleFilterOf(roles, query?.roleSemantic ?? '', entity) : undefined,
       ])
-      const page = await listRows(
-        db,
-        rowsOf(found, shownOf(found, perspective)),
-        parsed,
-        scope,
-        query?.after ?? nothingRead,
-        context.caller,
-      )
+      const { caller } = context
+      const read = (columns: readonly Sql[]): Promise<Page> =>
+        listRows(db, rowsOf(found, columns), parsed, scope, query?.after ?? nothingRead, caller)
       const shape = within || roles.length > 0 ? 'linked' : 'list'
-      const shown = await show(found, page.rows, { context, caller: context.caller, perspective, shape })
+      const { page, shown } = await showPage(found, read, { context, caller, perspective, shape })
       return pageOf(parsed, page, shown)
     },
 
@@ -84,13 +55,13 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
       const found = kindOf(kind)
       const row = await find(found, shownOf(found, perspective), id, context)
       if (!row) throw notFound(found.entity.called, id)
-      const [shown = ''] = await show(found, [row], {
+      const [json = nothingRead] = await show(found, [row], {
         context,
         caller: context.caller,
         perspective,
         shape: 'detail',
       })
-      return { json: Buffer.from(shown) }
+      return { json }
     },
 
     async count(_, { caller }) {
@@ -141,7 +112,7 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
         symbols: attributeSymbols,
       }
       const page = await listRows(db, rows, parsed, sql`true`, query?.after ?? nothingRead, caller)
-      const words = page.rows.map(({ id }) => JSON.stringify(id))
+      const words = page.rows.map(({ id }) => Buffer.from(JSON.stringify(id)))
       return pageOf(parsed, page, words)
     },
   }
@@ -155,23 +126,7 @@ const attributeSymbols = new Map([['id', { column: 'id', type: 'string' as const
 /** Selects nothing: a base for other selections. */
 export const noRows = Selection.fromPartial({})
 
-const nothingAdded = {}
-
-const renderingFor = (kind: Kind, perspective: Perspective | undefined): Rendering =>
-  perspective?.asClient ? clientRenderingOf(kind) : renderingOf(kind)
-
-const shownOf = (kind: Kind, perspective: Perspective | undefined): readonly Sql[] =>
-  shownColumnsOf(kind)[perspective?.asClient ? 'clients' : 'all']
-
-const shownColumnsOf = memoized((kind: Kind) => {
-  const { columns } = loadedColumnsOf(kind)
-  return {
-    all: [...renderingOf(kind).columns, ...columns],
-    clients: [...clientRenderingOf(kind).columns, ...columns],
-  }
-})
-
-function pageOf(query: Query, { total, next }: Page, shown: readonly string[]): ListResponse {
+function pageOf(query: Query, { total, next }: Page, shown: readonly Buffer[]): ListResponse {
   const { rows, count } = fittingRows(shown)
   return { rows, total, next: next(count), limit: limitText(query), offset: query.offset, contentKey: '' }
 }

@@ -29,6 +29,8 @@ const MOST_BYTES = 16 * 1024 // of a row that is kept
 
 /** The version of a row, as SQL. */
 export const version = sql`xmin::text`
+/** The version of what changes with no other row. */
+export const rowAlone = sql`null`
 
 export function openSeenRows(db: Db): SeenRows {
   const rows = new Map<string, SeenRow>() // the oldest first

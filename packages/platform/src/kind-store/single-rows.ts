@@ -35,8 +35,7 @@ export function singleRows(db: Db): FindRow {
       const name = `get-${kind.entity.kind}-${readers.size}`
       const readBatch = async (entries: readonly Entry[]) => {
         const ids = entries.map(({ id }) => id)
-        const { rows } = await db.query<Found>(statement(kind, columns, [...new Set(ids)], whole), name)
-        const byId = new Map(rows.map((row) => [row.entry_id, row]))
+        const byId = await rowsById(db, kind, columns, [...new Set(ids)], name)
         return ids.map((id) => byId.get(id))
       }
       reader = batch(readBatch, { limit: MOST_ROWS, deadlineOf: ({ context }) => context.deadline })
@@ -51,6 +50,19 @@ export function singleRows(db: Db): FindRow {
     const { rows } = await db.query(statement(kind, columns, [id], scope))
     return rows[0]
   }
+}
+
+/** The rows with these ids, whoever asks. */
+export async function rowsById(
+  db: Db,
+  kind: Kind,
+  columns: readonly Sql[],
+  ids: readonly string[],
+  name?: string,
+): Promise<ReadonlyMap<string, QueryResultRow>> {
+  if (ids.length === 0) return new Map()
+  const { rows } = await db.query<Found>(statement(kind, columns, ids, whole), name)
+  return new Map(rows.map((row) => [row.entry_id, row]))
 }
 
 interface Found extends QueryResultRow {

@@ -1,5 +1,5 @@
 import { identityType, referenceTo } from '@overlay/model'
-import { jsonFlag, jsonTime, markedJson } from '@overlay/platform/kind-store'
+import { jsonFlag, jsonTime, markedJson, rowAlone, version } from '@overlay/platform/kind-store'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import { isConnected } from './identity-connections.js'
 
@@ -36,3 +36,12 @@ export const identityMembers = {
   hasEdgeRouterConnection: jsonFlag(isConnected),
   authenticators: sql`(select ${authenticators} from authenticator a where a.identity_id = identity.id)`,
 } satisfies Readonly<Record<string, Sql>>
+
+/** What changes with members that depend on more than a flag. */
+export const identityMemberVersions = {
+  type: rowAlone,
+  typeId: rowAlone,
+  disabledAt: rowAlone,
+  disabledUntil: rowAlone,
+  authenticators: sql`(select string_agg(${version}, ',') from authenticator a where a.identity_id = identity.id)`,
+}
