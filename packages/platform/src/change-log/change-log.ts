@@ -54,6 +54,8 @@ export interface WatchOptions extends PullOptions {
  * followers are fresh for 2 s from the look on.
  */
 const LOOK_MS = 1000
+/** While no follower wants signs so often, and there is a bus: what hints miss takes effect within 2 s. */
+const REST_LOOK_MS = 1600
 const HINT_MS = 10 // commits within this time share a hint
 /** Between messages that only move the position, past changes of other kinds. Followers that need it sooner pull. */
 const POSITION_MS = 100
@@ -96,7 +98,13 @@ export async function openChangeLog(
   const poll = (): void => {
     look().then(moved.ring, () => undefined) // logged by `look`, which is repeated within a second
   }
-  const ticking = setInterval(poll, LOOK_MS)
+  let closeWatchers = 0
+  let ticking: NodeJS.Timeout
+  function tick(): void {
+    ticking = setTimeout(tick, closeWatchers === 0 && bus.connected() ? REST_LOOK_MS : LOOK_MS)
+    poll()
+  }
+  ticking = setTimeout(tick, LOOK_MS)
 
   let hinted: Position | undefined
   let hintedLook: NodeJS.Timeout | undefined
@@ -173,6 +181,38 @@ export async function openChangeLog(
     }
   }
 
+  async function* messagesFrom(
+    after: Position,
+    signal: AbortSignal,
+    options: Partial<WatchOptions>,
+  ): AsyncGenerator<Changes> {
+    const { signMs = LOOK_MS } = options
+    let sent = after
+    let sentAt = Number.NEGATIVE_INFINITY
+    let reported = Number.NEGATIVE_INFINITY // the look of the last message
+    let at = after
+    const isSignDue = (): boolean =>
+      performance.now() - lookedAt <= LOOK_MS && lookedAt - reported >= signMs - LOOK_MS / 2
+    const isPositionDue = (): boolean => at.number > sent.number && performance.now() - sentAt >= POSITION_MS
+    while (!signal.aborted) {
+      if (isSamePosition(at, tail.end()) && !isSignDue() && !isPositionDue()) {
+        await moved.sleep(signal, at.number > sent.number ? POSITION_MS : undefined) // looks and changes end it, too
+        continue
+      }
+      const message = await messageAfter(at, options)
+      const hasMoved = message.upto.number > at.number
+      at = message.upto
+      if (message.changes.length > 0 || isSignDue() || isPositionDue()) {
+        const latest = lookedAt
+        yield { ...message, after: sent } // changes of other kinds were passed over
+        sent = at
+        sentAt = performance.now()
+        reported = latest
+      }
+      if (hasMoved) await gather(at, options, signal)
+    }
+  }
+
   return {
     db,
     log,
@@ -206,37 +246,18 @@ export async function openChangeLog(
     },
 
     async *watch(after, signal, options = {}) {
-      const { signMs = LOOK_MS } = options
-      let sent = after
-      let sentAt = Number.NEGATIVE_INFINITY
-      let reported = Number.NEGATIVE_INFINITY // the look of the last message
-      let at = after
-      const isSignDue = (): boolean =>
-        performance.now() - lookedAt <= LOOK_MS && lookedAt - reported >= signMs - LOOK_MS / 2
-      const isPositionDue = (): boolean =>
-        at.number > sent.number && performance.now() - sentAt >= POSITION_MS
-      while (!signal.aborted) {
-        if (isSamePosition(at, tail.end()) && !isSignDue() && !isPositionDue()) {
-          await moved.sleep(signal, at.number > sent.number ? POSITION_MS : undefined) // looks and changes end it, too
-          continue
-        }
-        const message = await messageAfter(at, options)
-        const hasMoved = message.upto.number > at.number
-        at = message.upto
-        if (message.changes.length > 0 || isSignDue() || isPositionDue()) {
-          const latest = lookedAt
-          yield { ...message, after: sent } // changes of other kinds were passed over
-          sent = at
-          sentAt = performance.now()
-          reported = latest
-        }
-        if (hasMoved) await gather(at, options, signal)
+      const isClose = (options.signMs ?? LOOK_MS) <= LOOK_MS
+      if (isClose) closeWatchers += 1
+      try {
+        yield* messagesFrom(after, signal, options)
+      } finally {
+        if (isClose) closeWatchers -= 1
       }
     },
 
     async [Symbol.asyncDispose]() {
       publishHint()
-      clearInterval(ticking)
+      clearTimeout(ticking)
       clearTimeout(hintedLook)
       hints[Symbol.dispose]()
       busChanges[Symbol.dispose]()

@@ -1,5 +1,5 @@
 import { reconnect, runPeriodically } from '@overlay/platform/async'
-import { type ChangeLog, deletedIds } from '@overlay/platform/change-log'
+import { atRest, type ChangeLog, deletedIds } from '@overlay/platform/change-log'
 import { Fault, type Position } from '@overlay/rpc'
 import { pruneEnded, recentlyEnded } from '../store/ended-session.js'
 
@@ -25,7 +25,8 @@ export async function followEndedSessions(
       if (recent.length > 0) await onEnded(recent)
       at = head
     }
-    for await (const { upto, changes } of changeLog.watch(at, stop.signal, { kinds: ['sessions'] })) {
+    const options = { kinds: ['sessions'], signMs: atRest.signMs }
+    for await (const { upto, changes } of changeLog.watch(at, stop.signal, options)) {
       const ids = deletedIds(changes, 'sessions')
       if (ids.length > 0) await onEnded(ids)
       if (upto) at = upto

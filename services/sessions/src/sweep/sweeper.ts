@@ -18,7 +18,10 @@ export interface Sweeper extends AsyncDisposable {
   waitFor(schema: string, upto: Position | undefined, signal: AbortSignal): Promise<void>
 }
 
+/** For scopes that another replica has left, and for the metric. */
 const TICK_MS = 1000
+/** While none is pending: each replica wakes its sweeper when a change took effect, whichever replica recorded it. */
+const REST_MS = 5000
 const PAGES_AT_ONCE = 5 // then another replica may continue, and the process may stop
 const PRUNE_MS = 60_000
 const KEPT_MS = 300_000 // an older grant is refused, and policy is asked again
@@ -31,6 +34,8 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
   const stepped = openAlarm()
   let running: Promise<void> | undefined
   let isDue = false
+  let mayBePending = true
+  let lookedAt = Number.NEGATIVE_INFINITY
   let prunedAt = performance.now()
 
   async function run(): Promise<void> {
@@ -50,6 +55,7 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
   }
   function wake(): void {
     isDue = true
+    mayBePending = true
     running ??= run().finally(() => {
       running = undefined
       if (isDue && !stop.signal.aborted) wake()
@@ -57,14 +63,19 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
   }
 
   const ticking = runPeriodically(TICK_MS, async () => {
+    const now = performance.now()
+    if (!mayBePending && now - lookedAt < REST_MS) return
     try {
+      mayBePending = false
       const age = await oldestPendingAge(db)
+      lookedAt = now
       metrics.revocationPending.set(age ?? 0)
       if (age !== undefined) wake()
-      if (performance.now() - prunedAt < PRUNE_MS) return
-      prunedAt = performance.now()
+      if (now - prunedAt < PRUNE_MS) return
+      prunedAt = now
       await pruneRevocations(db, KEPT_MS)
     } catch (err) {
+      mayBePending = true
       log.debug({ err }, 'revocations not read')
     }
   })
