@@ -24,7 +24,7 @@ export interface OpsOptions {
 }
 
 const CHECK_LIMIT_MS = 2000
-const limits = { headersTimeout: 10_000, requestTimeout: 10_000, connectionsCheckingInterval: 1000 }
+const limits = { headersTimeout: 10_000, requestTimeout: 10_000, connectionsCheckingInterval: 5000 }
 const MOST_CONNECTIONS = 200
 
 /** Health and metrics, apart from the APIs. Meant for loopback and for the probes of an orchestrator. */
