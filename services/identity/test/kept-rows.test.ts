@@ -100,7 +100,7 @@ test.each<[what: string, change: () => Promise<unknown>]>([
   expect(isDeciding(statements.at(-1))).toBe(true)
 })
 
-test('a kept row shows what ends by itself', async () => {
+test('a kept row shows flags that other tables decide', async () => {
   const { id: apiSessionId } = await enter()
   await one.identity.startMfa({}, as({ identityId: id, apiSessionId }))
   await one.identity.reportConnections({ identityIds: [id] }, system())
@@ -150,7 +150,7 @@ test('pages of rows that are not in memory are read whole', async () => {
   expect(isDeciding(statements.at(-1))).toBe(false)
 })
 
-test('what one replica keeps is no answer of another', async () => {
+test('a change through another replica shows in kept rows at once', async () => {
   const two = await identity.replica()
   await update('identities', id, { name: `elsewhere ${id}` }, two)
   expect(await listed(id)).toMatchObject({ name: `elsewhere ${id}` })

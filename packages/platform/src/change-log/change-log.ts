@@ -96,15 +96,25 @@ export async function openChangeLog(
     }
   }
   const poll = (): void => {
-    look().then(moved.ring, () => undefined) // logged by `look`, which is repeated within a second
+    look().then(moved.ring, () => undefined) // logged by `look`, which is repeated within two seconds
   }
   let closeWatchers = 0
+  let isOpen = true
   let ticking: NodeJS.Timeout
-  function tick(): void {
+  const schedule = (): void => {
     ticking = setTimeout(tick, closeWatchers === 0 && bus.connected() ? REST_LOOK_MS : LOOK_MS)
+  }
+  function tick(): void {
+    schedule()
     poll()
   }
-  ticking = setTimeout(tick, LOOK_MS)
+  schedule()
+  function watchClosely(): void {
+    closeWatchers += 1
+    if (closeWatchers > 1 || !isOpen) return
+    clearTimeout(ticking) // its first message is a sign: the last look may be too old for one
+    tick()
+  }
 
   let hinted: Position | undefined
   let hintedLook: NodeJS.Timeout | undefined
@@ -247,7 +257,7 @@ export async function openChangeLog(
 
     async *watch(after, signal, options = {}) {
       const isClose = (options.signMs ?? LOOK_MS) <= LOOK_MS
-      if (isClose) closeWatchers += 1
+      if (isClose) watchClosely()
       try {
         yield* messagesFrom(after, signal, options)
       } finally {
@@ -257,6 +267,7 @@ export async function openChangeLog(
 
     async [Symbol.asyncDispose]() {
       publishHint()
+      isOpen = false
       clearTimeout(ticking)
       clearTimeout(hintedLook)
       hints[Symbol.dispose]()

@@ -26,7 +26,7 @@ export interface Effects {
    * missing among them; there is no change for them.
    */
   reload(tx: Tx, rows: LoadedRows, upto: Position): Promise<readonly RowChange[]>
-  /** Called after each commit of the two. */
+  /** Called after each write of the two, also after one that failed: only the answer to its commit may be lost. */
   committed?(): void
 }
 
@@ -75,10 +75,13 @@ export function startConsumer(
     return { result: upto, changes }
   }
   const write = async (work: (tx: Tx) => Promise<Step>, deadline?: Date): Promise<Position | undefined> => {
-    const { result } = await changeLog.write({ ...context, deadline }, work)
-    savedAt = performance.now()
-    effects.committed?.()
-    return result
+    try {
+      const { result } = await changeLog.write({ ...context, deadline }, work)
+      savedAt = performance.now()
+      return result
+    } finally {
+      effects.committed?.()
+    }
   }
 
   /**

@@ -8,7 +8,7 @@ export interface Source {
   /** All rows of the kinds. The first message carries the position taken before the load. */
   load(kinds: readonly string[], signal: AbortSignal): AsyncIterable<Changes>
   /**
-   * Changes of these kinds after the position, then new ones. A sign of life after `signMs`, half a second later at the
+   * Changes of these kinds after the position, then new ones. A sign of life after `signMs`, about a second later at the
    * latest, and at most one message with changes in `gatherMs`. An owner of an earlier release sends changes of all
    * kinds, and signs each second. OUT_OF_RANGE: holders must reload.
    */

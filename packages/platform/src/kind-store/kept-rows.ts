@@ -27,7 +27,11 @@ export function openKeptRows(): KeptRows {
       const kept = rows.get(id)
       return kept?.madeOf === madeOf ? kept.json : undefined
     },
-    keep: (id, madeOf, json) => rows.set(id, { madeOf, json }),
+    keep(id, madeOf, json) {
+      const own = Buffer.allocUnsafeSlow(json.length) // a small buffer is a part of a larger one, which it would keep
+      json.copy(own)
+      rows.set(id, { madeOf, json: own })
+    },
     areLikely: () => share > 0.5,
     note(found, all) {
       if (all > 0) share += WEIGHT * (found / all - share)

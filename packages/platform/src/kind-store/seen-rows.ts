@@ -29,7 +29,7 @@ const MOST_BYTES = 16 * 1024 // of a row that is kept
 
 /** The version of a row, as SQL. */
 export const version = sql`xmin::text`
-/** The version of what changes with no other row. */
+/** In place of a version, for what depends on no other row. */
 export const rowAlone = sql`null`
 
 export function openSeenRows(db: Db): SeenRows {

@@ -47,8 +47,9 @@ const formsOf = memoized((kind: Kind) => {
     const shown = [...rendering.columns, ...loaded]
     if (!memberVersions) return { rendering, shown }
     // a restored database may repeat versions
-    const all = { timeline: sql`(select timeline from stream)`, row: version, ...members, ...memberVersions }
-    const versions = sql`row(${join(Object.values<Sql>(all).filter((one) => one !== rowAlone))})::text as versions`
+    const ofRow = [sql`(select timeline from stream)`, version]
+    const ofMembers = Object.values<Sql>({ ...members, ...memberVersions }).filter((one) => one !== rowAlone)
+    const versions = sql`id as kept_id, row(${join([...ofRow, ...ofMembers])})::text as versions`
     return { rendering, shown, kept: { deciding: [...loaded, versions], all: [...shown, versions] } }
   }
   return { all: form(renderingOf(kind)), clients: form(clientRenderingOf(kind)) }
@@ -82,7 +83,7 @@ export function showRows(db: Db, names: Names): ShowRows {
     const views = (await seams.view?.(db, rows, reading)) ?? []
     const prepared = stored.map((one, i): Shown => {
       const row = rows[i] as AnyRow
-      const { id } = row
+      const id: string = one.kept_id ?? ''
       const added = (views[i] ?? nothingAdded) as Readonly<Record<string, unknown>>
       const write = (whole: QueryResultRow): Buffer =>
         Buffer.from(text(whole, (fields) => membersOf(entity, fields, row, namesByKind), added))

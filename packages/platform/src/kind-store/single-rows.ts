@@ -52,7 +52,7 @@ export function singleRows(db: Db): FindRow {
   }
 }
 
-/** The rows with these ids, whoever asks. */
+/** The rows with these ids, regardless of the caller's scope. */
 export async function rowsById(
   db: Db,
   kind: Kind,
@@ -60,7 +60,6 @@ export async function rowsById(
   ids: readonly string[],
   name?: string,
 ): Promise<ReadonlyMap<string, QueryResultRow>> {
-  if (ids.length === 0) return new Map()
   const { rows } = await db.query<Found>(statement(kind, columns, ids, whole), name)
   return new Map(rows.map((row) => [row.entry_id, row]))
 }

@@ -37,7 +37,7 @@ export const identityMembers = {
   authenticators: sql`(select ${authenticators} from authenticator a where a.identity_id = identity.id)`,
 } satisfies Readonly<Record<string, Sql>>
 
-/** What changes with members that depend on more than a flag. */
+/** For members whose text costs more than its version, or that depend on no other row. */
 export const identityMemberVersions = {
   type: rowAlone,
   typeId: rowAlone,

@@ -20,7 +20,7 @@ export interface Sweeper extends AsyncDisposable {
 
 /** For scopes that another replica has left, and for the metric. */
 const TICK_MS = 1000
-/** While none is pending: each replica wakes its sweeper when a change took effect, whichever replica recorded it. */
+/** While none is pending. Each replica is woken when it has seen the effects of a change, whichever replica recorded them. */
 const REST_MS = 5000
 const PAGES_AT_ONCE = 5 // then another replica may continue, and the process may stop
 const PRUNE_MS = 60_000
