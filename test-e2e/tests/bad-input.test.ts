@@ -42,6 +42,42 @@ test('unknown members are ignored', async () => {
   await admin.request('DELETE', `/services/${id}`)
 })
 
+test.each(['lockoutDurationMinutes', 'maxAttempts', 'minPasswordLength'])(
+  'a %s that its column does not hold is refused, also by a patch',
+  async (member) => {
+    const updb = {
+      allowed: true,
+      lockoutDurationMinutes: 0,
+      maxAttempts: 0,
+      minPasswordLength: 5,
+      requireMixedCase: false,
+      requireNumberChar: false,
+      requireSpecialChar: false,
+    }
+    const policy = (name: string, value: number) => ({
+      name,
+      primary: {
+        cert: { allowed: true, allowExpiredCerts: true },
+        extJwt: { allowed: false, allowedSigners: [] },
+        updb: { ...updb, [member]: value },
+      },
+      secondary: { requireTotp: false, requireExtJwtSigner: null },
+    })
+    const id = await admin.create('auth-policies', policy(`largest ${member}`, 2 ** 31 - 1))
+    for (const value of [2 ** 31, -(2 ** 31) - 1, Number.MAX_SAFE_INTEGER]) {
+      const body = policy(`larger ${member}`, value)
+      for (const [method, path] of [
+        ['POST', '/auth-policies'],
+        ['PUT', `/auth-policies/${id}`],
+        ['PATCH', `/auth-policies/${id}`],
+      ] as const) {
+        const answer = await admin.call(method, path, body)
+        expect([answer.status, answer.body.error?.code]).toEqual([400, 'COULD_NOT_VALIDATE'])
+      }
+    }
+  },
+)
+
 async function newToken(name: string): Promise<{ id: string; token: string }> {
   const id = await admin.create('identities', {
     name,

@@ -3,6 +3,8 @@ import { field } from '../kernel/field.js'
 import { flag, object, text } from '../kernel/schema.js'
 
 const rule = () => field.bool({ write: 'RRO' })
+/** What its column holds. */
+const count = { write: 'RRO', min: -(2 ** 31), max: 2 ** 31 - 1 } as const
 
 /** How its identities may log in, and which second factors they need. */
 export const authPolicy = defineEntity({
@@ -21,10 +23,10 @@ export const authPolicy = defineEntity({
       load: (ids) => ids as string[],
     },
     'primary.updb.allowed': rule(),
-    'primary.updb.lockoutDurationMinutes': field.integer({ write: 'RRO', filter: false }),
+    'primary.updb.lockoutDurationMinutes': field.integer({ ...count, filter: false }),
     // differs: patches and filters of these work
-    'primary.updb.maxAttempts': field.integer({ write: 'RRO' }),
-    'primary.updb.minPasswordLength': field.integer({ write: 'RRO' }),
+    'primary.updb.maxAttempts': field.integer(count),
+    'primary.updb.minPasswordLength': field.integer(count),
     'primary.updb.requireMixedCase': rule(),
     'primary.updb.requireNumberChar': rule(),
     'primary.updb.requireSpecialChar': rule(),
