@@ -114,7 +114,7 @@ export function showRows(db: Db, names: Names): ShowRows {
     const ids = unknown.map(({ id }) => id)
     const whole = await rowsById(db, kind, columns, ids)
     if (unknown.some(({ id, stored }) => whole.get(id)?.versions !== stored.versions)) return undefined
-    return written(rows.map((one) => ({ ...one, stored: whole.get(one.id) ?? one.stored })))
+    return rows.map(({ id, known, write }) => known ?? write(whole.get(id) as QueryResultRow))
   }
 
   return {

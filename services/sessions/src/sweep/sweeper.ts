@@ -34,8 +34,7 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
   const stepped = openAlarm()
   let running: Promise<void> | undefined
   let isDue = false
-  let mayBePending = true
-  let lookedAt = Number.NEGATIVE_INFINITY
+  let lookAt = 0 // not before
   let prunedAt = performance.now()
 
   async function run(): Promise<void> {
@@ -55,7 +54,7 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
   }
   function wake(): void {
     isDue = true
-    mayBePending = true
+    lookAt = 0
     running ??= run().finally(() => {
       running = undefined
       if (isDue && !stop.signal.aborted) wake()
@@ -64,18 +63,17 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
 
   const ticking = runPeriodically(TICK_MS, async () => {
     const now = performance.now()
-    if (!mayBePending && now - lookedAt < REST_MS) return
+    if (now < lookAt) return
+    lookAt = now + REST_MS // unless it is woken meanwhile
     try {
-      mayBePending = false
       const age = await oldestPendingAge(db)
-      lookedAt = now
       metrics.revocationPending.set(age ?? 0)
       if (age !== undefined) wake()
       if (now - prunedAt < PRUNE_MS) return
       prunedAt = now
       await pruneRevocations(db, KEPT_MS)
     } catch (err) {
-      mayBePending = true
+      lookAt = 0
       log.debug({ err }, 'revocations not read')
     }
   })
