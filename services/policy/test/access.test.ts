@@ -10,7 +10,7 @@ const authorize = (
   serviceId: string,
   { context = admin, access = Access.ACCESS_DIAL, isAdmin = false, by = policy, withOthers = false } = {},
 ) => by.policy.authorize({ identityId, serviceId, access, isAdmin, apiSessionId: '', withOthers }, context)
-const whole = () => policy.engine.catchUp(AbortSignal.timeout(30_000))
+const whole = () => policy.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
 
 let count = 0
 /** Alice may dial the wiki through one router. */

@@ -36,7 +36,8 @@ async function twins() {
     identityRoles: [`@${alice}`, `@${bob}`],
     serviceRoles: [`@${service}`],
   })
-  for (const replica of [writer, lagging]) await replica.engine.catchUp(AbortSignal.timeout(30_000))
+  for (const replica of [writer, lagging])
+    await replica.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
 
   const page = async (identityId: string, positions: Readonly<Record<string, Position>> = {}) => {
     const context = { ...as({ identityId, configTypes: ['all'] }), positions }
@@ -86,7 +87,7 @@ test('a page of an identity that is deleted meanwhile does not have the key of a
     if (ids === 'all' || ids.includes(alice)) notified += 1
   })
   await network.identity.remove(alice)
-  await lagging.engine.catchUp(AbortSignal.timeout(30_000))
+  await lagging.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
   expect(notified).toBeGreaterThan(0)
   expect(await keyOf(alice)).not.toBe((await page(bob)).key)
 })

@@ -15,7 +15,7 @@ export async function postureNetwork() {
   const { network, policy } = await networkOfFile()
   const other = await network.replica()
 
-  const catchUp = (replica = policy) => replica.engine.catchUp(AbortSignal.timeout(30_000))
+  const catchUp = (replica = policy) => replica.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
   const check = (body: object) =>
     policy.create('posture-checks', { name: newName(), typeId: 'DOMAIN', domains: ['a.example'], ...body })
   const mfaCheck = (more: object = {}) => check({ typeId: 'MFA', domains: undefined, ...more })

@@ -31,7 +31,7 @@ const reader = await network.replica({
 })
 await network.identity.put('alice', { roleAttributes: ['staff'] })
 await network.sessions.put('router', {})
-await reader.engine.catchUp(AbortSignal.timeout(30_000))
+await reader.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
 
 const policyId = await policy.create(
   'service-policies',

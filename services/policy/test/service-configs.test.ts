@@ -35,7 +35,7 @@ async function alone() {
       JSON.parse(Buffer.from(json).toString()),
     )
   const shown = async () => {
-    await policy.engine.catchUp(AbortSignal.timeout(30_000))
+    await policy.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
     const context = as({ identityId: alice, configTypes: ['all'] })
     return (await policy.list('services', { context }))[0]?.config
   }
@@ -82,10 +82,10 @@ test('a config for a service that does not exist is not listed', async () => {
 
 test("an identity's own config moves its service-updates time", async () => {
   const { alice, own, put } = await alone()
-  await policy.engine.catchUp(AbortSignal.timeout(30_000))
+  await policy.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
   const before = policy.engine.lastChangeAtMs(alice)
   const { position } = await put(own)
-  await policy.engine.waitFor(position ? { policy: position } : {}, AbortSignal.timeout(30_000))
+  await policy.engine.waitFor(position ? { policy: position } : {}, { signal: AbortSignal.timeout(30_000) })
   expect(policy.engine.lastChangeAtMs(alice)).toBeGreaterThan(before)
 })
 

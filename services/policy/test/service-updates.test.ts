@@ -13,7 +13,7 @@ afterEach(() => network[Symbol.asyncDispose]())
 const header = (replica: Replica, identityId: string, positions: Positions = {}) =>
   replica.policy.getHeader({ identityId }, { ...as({}), positions })
 const timeOf = async (...args: Parameters<typeof header>) => (await header(...args)).lastChangeAtMs
-const whole = (replica: Replica) => replica.engine.catchUp(AbortSignal.timeout(30_000))
+const whole = (replica: Replica) => replica.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
 
 /** Alice and bob may dial the wiki. */
 async function wiki(replica: Replica) {
@@ -50,7 +50,9 @@ test('every replica answers the same time, whichever replica made the change', a
   for (const replica of [one, other, one]) {
     const position = await replica.update('services', service, { tags: { a: Math.random() } })
     const positions: Positions = position ? { policy: position } : {}
-    await Promise.all([one, other].map((each) => each.engine.waitFor(positions, AbortSignal.timeout(30_000))))
+    await Promise.all(
+      [one, other].map((each) => each.engine.waitFor(positions, { signal: AbortSignal.timeout(30_000) })),
+    )
     await expect.poll(async () => (await timeOf(one, 'alice')) - (await timeOf(other, 'alice'))).toBe(0)
   }
 })

@@ -99,7 +99,7 @@ test('a client reads its own services, whatever is read at the same time', async
     'service-policies',
     named({ type: 'Dial', semantic: 'AnyOf', identityRoles: ['@alice'], serviceRoles: [`@${own}`] }),
   )
-  await policy.engine.catchUp(AbortSignal.timeout(30_000))
+  await policy.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
   const alice = as({ identityId: 'alice' })
   const shown = await Promise.allSettled([
     policy.get('services', own, alice),

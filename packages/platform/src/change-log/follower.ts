@@ -57,6 +57,8 @@ export interface Follower extends AsyncDisposable {
   waitFor(position: Position, signal: AbortSignal): Promise<void>
   /** Resolves when the sink has all that its owner had at the time of the call. */
   catchUp(signal: AbortSignal): Promise<void>
+  /** The same for requests, which share a wait. TIMEOUT after `limitMs` at the latest. */
+  catchUpTogether(limitMs: number): Promise<void>
 }
 
 const PAUSES = { firstMs: 100, longestMs: 2000 }
@@ -244,10 +246,9 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
   }
   followers.add(described)
   const ageMs = (): number => (applied === undefined ? Infinity : performance.now() - freshAt)
-  const wait = (position: Position | undefined, signal: AbortSignal): Promise<void> => {
-    const reached = waiters.wait(position, signal)
+  const pulled = (wait: Promise<void>): Promise<void> => {
     startPulling()
-    return reached
+    return wait
   }
   return {
     position: () => applied,
@@ -258,8 +259,9 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
     ageMs,
     isHeard: () => performance.now() - heardAt < signs.silenceMs,
     loaded: firstLoad.promise,
-    waitFor: wait,
-    catchUp: (signal) => wait(undefined, signal),
+    waitFor: (position, signal) => pulled(waiters.wait(position, signal)),
+    catchUp: (signal) => pulled(waiters.wait(undefined, signal)),
+    catchUpTogether: (limitMs) => pulled(waiters.waitTogether(limitMs)),
     async [Symbol.asyncDispose]() {
       followers.delete(described)
       stop.abort()

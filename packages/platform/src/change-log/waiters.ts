@@ -1,9 +1,12 @@
 import { Fault, onAbort, openList, type Position } from '@overlay/rpc'
+import { openLimit } from '../async/limit.js'
 
 /** The callers that wait for a follower. */
 export interface Waiters {
   /** Until the follower is at the position; without one, at all that its owner had at the call. */
   wait(position: Position | undefined, signal: AbortSignal): Promise<void>
+  /** All that its owner had at the call, as one wait for those that call before the same look, with one limit. */
+  waitTogether(limitMs: number): Promise<void>
   any(): boolean
   /** True when a caller still waits that came before this look began. */
   anySince(look: number): boolean
@@ -22,7 +25,7 @@ interface Waiter {
 }
 
 export function openWaiters(applied: () => Position | undefined): Waiters {
-  const waiters = openList<Waiter>()
+  const list = openList<Waiter>()
   let begun = 0
   let ended = 0
 
@@ -34,32 +37,50 @@ export function openWaiters(applied: () => Position | undefined): Waiters {
       : ended > since
   }
   const check = (): void => {
-    for (const waiter of waiters.items()) if (isMet(waiter)) waiter.resolve()
+    for (const waiter of list.items()) if (isMet(waiter)) waiter.resolve()
   }
+
+  async function wait(position: Position | undefined, signal: AbortSignal): Promise<void> {
+    if (isMet({ position, since: begun })) return
+    if (signal.aborted) throw new Fault('TIMEOUT', undefined, signal.reason)
+    await new Promise<void>((resolve, reject) => {
+      const waiter = {
+        position,
+        since: begun,
+        resolve() {
+          list.remove(place)
+          removeListener()
+          resolve()
+        },
+      }
+      const abort = (): void => {
+        list.remove(place)
+        reject(new Fault('TIMEOUT', undefined, signal.reason))
+      }
+      const place = list.add(waiter)
+      const removeListener = onAbort(signal, abort) // a signal may be that of many waits
+    })
+  }
+
+  let together: { readonly since: number; readonly ended: Promise<void> } | undefined
+
+  async function waitWithin(limitMs: number): Promise<void> {
+    using limit = openLimit(limitMs)
+    try {
+      await wait(undefined, limit.signal)
+    } finally {
+      if (limit.isOver()) together = undefined
+    }
+  }
+
   return {
-    async wait(position, signal) {
-      if (isMet({ position, since: begun })) return
-      if (signal.aborted) throw new Fault('TIMEOUT', undefined, signal.reason)
-      await new Promise<void>((resolve, reject) => {
-        const waiter = {
-          position,
-          since: begun,
-          resolve() {
-            waiters.remove(place)
-            removeListener()
-            resolve()
-          },
-        }
-        const abort = (): void => {
-          waiters.remove(place)
-          reject(new Fault('TIMEOUT', undefined, signal.reason))
-        }
-        const place = waiters.add(waiter)
-        const removeListener = onAbort(signal, abort) // a signal may be that of many waits
-      })
+    wait,
+    waitTogether(limitMs) {
+      if (together?.since !== begun) together = { since: begun, ended: waitWithin(limitMs) }
+      return together.ended
     },
-    any: () => !waiters.isEmpty(),
-    anySince: (look) => waiters.items().some(({ since }) => since < look),
+    any: () => !list.isEmpty(),
+    anySince: (look) => list.items().some(({ since }) => since < look),
     beginLook: () => ++begun,
     endLook(look) {
       ended = Math.max(ended, look)

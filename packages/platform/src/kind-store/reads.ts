@@ -14,6 +14,7 @@ import { namesIn, required, type Store } from './kind.js'
 import { fittingRows } from './page-size.js'
 import { listRows, type Page, queryOf, rowsOf } from './repository.js'
 import { allOf, columnsOf, numberOf, rowOf, tableOf, wholeOf } from './row.js'
+import type { ViewRequest } from './seams.js'
 import { roleFilterOf, selectionOf } from './select.js'
 import { shownOf, showRows } from './show-rows.js'
 import { singleRows } from './single-rows.js'
@@ -53,14 +54,12 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
     async get({ ref, perspective }, context) {
       const { kind, id } = required(ref)
       const found = kindOf(kind)
-      const row = await find(found, shownOf(found, perspective), id, context)
+      const reading: ViewRequest = { context, caller: context.caller, perspective, shape: 'detail' }
+      const finding = find(found, shownOf(found, perspective), id, context)
+      const { readable } = found.seams
+      const row = await (readable ? both(finding, readable(reading)) : finding)
       if (!row) throw notFound(found.entity.called, id)
-      const [json = nothingRead] = await show(found, [row], {
-        context,
-        caller: context.caller,
-        perspective,
-        shape: 'detail',
-      })
+      const [json = nothingRead] = await show(found, [row], reading)
       return { json }
     },
 
@@ -117,6 +116,10 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
     },
   }
 }
+
+/** The first one, when the second one has succeeded, too. */
+const both = async <T>(first: Promise<T>, second: Promise<void>): Promise<T> =>
+  (await Promise.all([first, second]))[0]
 
 const nothingRead = Buffer.alloc(0)
 /** All rows, from the first page on. */

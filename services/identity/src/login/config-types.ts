@@ -13,10 +13,11 @@ export function openConfigTypes(
 ): ConfigTypes {
   let isLoaded = false
   return {
-    async ready({ positions, signal }) {
-      if (positions.policy) return consumer.waitFor(positions.policy, signal)
+    async ready(context) {
+      const { policy } = context.positions
+      if (policy) return consumer.waitFor(policy, context.signal)
       isLoaded ||= await wasLoaded()
-      if (!isLoaded) await consumer.catchUp(signal)
+      if (!isLoaded) await consumer.catchUp(context.signal)
       isLoaded = true
     },
   }

@@ -53,10 +53,10 @@ export async function openKeyringCache(
   return {
     keyring: keyring.get,
     tokenKeyring: tokenKeyring.get,
-    async reach({ positions, signal }) {
-      const position = positions[source.schema]
+    async reach(context) {
+      const position = context.positions[source.schema]
       if (!position) return
-      using limit = openLimit(REACH_MS, signal)
+      using limit = openLimit(REACH_MS, context.signal)
       await bestEffort(source.schema, projection.waitFor(position, limit.signal))
     },
     [Symbol.asyncDispose]: () => projection[Symbol.asyncDispose](),

@@ -2,10 +2,11 @@ import { isAway } from '@overlay/platform/postgres'
 import { contentKey } from '../domain/content.js'
 import { isAdmin, type Viewer } from '../domain/queries.js'
 import type { Engine } from './engine.js'
+import type { Call } from './waits.js'
 
 export interface ViewWatch extends Disposable {
   /** The content key of the page that was read since the watch began. Empty: memory may differ from the page. */
-  key(signal: AbortSignal): Promise<string>
+  key(call: Call): Promise<string>
 }
 
 /**
@@ -23,8 +24,8 @@ export function watchView(
     hasChanged ||= ids === 'all' || ids.includes(viewer.identityId)
   })
   return {
-    async key(signal) {
-      if (hasChanged || !(await endsInTime(catchUpOwn(signal))) || hasChanged) return ''
+    async key(call) {
+      if (hasChanged || !(await endsInTime(catchUpOwn(call))) || hasChanged) return ''
       // changes of services are announced to those who are administrators in memory
       return viewer.isAdmin === isAdmin(state, viewer.identityId) ? contentKey(state, viewer) : ''
     },

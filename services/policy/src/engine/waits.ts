@@ -1,7 +1,7 @@
 import { openLimit } from '@overlay/platform/async'
 import type { Projection } from '@overlay/platform/change-log'
 import { bestEffort } from '@overlay/platform/postgres'
-import { type Context, Fault, type Positions } from '@overlay/rpc'
+import { type Context, Fault, type Position, type Positions } from '@overlay/rpc'
 
 /**
  * Memory is usually some milliseconds behind the change logs that it follows. A request waits first, in one of these ways:
@@ -13,22 +13,23 @@ import { type Context, Fault, type Positions } from '@overlay/rpc'
  * | `catchUpOwn` | all that this schema had at the time of the call | the caller's own writes to this schema |
  * | `ensureFresh` | all that policy and identity had two seconds ago | authorizations |
  *
- * These fail with TIMEOUT after two seconds, or when the signal is aborted. Lists answer from older memory rather than not
+ * These fail with TIMEOUT after two seconds, or when the call ends. Lists answer from older memory rather than not
  * at all: `bestEffort` and `ensureReadable` only fail while nothing is loaded.
  */
 export interface Waits {
-  waitFor(positions: Positions, signal: AbortSignal): Promise<void>
-  catchUp(signal: AbortSignal): Promise<void>
-  catchUpOwn(signal: AbortSignal): Promise<void>
-  ensureFresh(signal: AbortSignal): Promise<void>
+  waitFor(positions: Positions, call: Call): Promise<void>
+  catchUp(call: Call): Promise<void>
+  catchUpOwn(call: Call): Promise<void>
+  ensureFresh(call: Call): Promise<void>
   /** Another wait, which may time out. UNAVAILABLE before policy and identity are loaded for the first time. */
   bestEffort(wait: Promise<void>): Promise<void>
   /**
    * Best effort: `waitFor` for clients. For administrators, who may read before identity is loaded, memory has all that
-   * these schemas had at the time of the call: those on which the answer depends. `heads` are those that a statement has
-   * read since the request arrived, so that they need not be read again.
+   * these schemas had at the time of the call: those on which the answer depends.
    */
-  ensureReadable(context: Context, schemas: readonly string[], heads?: Positions): Promise<void>
+  ensureReadable(context: Context, schemas: readonly string[]): Promise<void>
+  /** Best effort: memory has this position of policy, which a statement has read with the rows. */
+  ensureReads(own: Position, call: Call): Promise<void>
   /** Memory has all that policy and identity had within the last two seconds. */
   isFresh(): boolean
   /** Memory has all that policy and identity had before this time. Infinity before they are loaded. */
@@ -36,6 +37,9 @@ export interface Waits {
   /** The streams of policy and identity work. */
   isHeard(): boolean
 }
+
+/** The signal of most calls is never needed. It is read when there is something to wait for. */
+export type Call = Pick<Context, 'signal'>
 
 /** What memory has of the change logs, by schema. */
 export interface Progress {
@@ -55,17 +59,20 @@ export function waitsOn(
   waitMs: number,
 ): Waits {
   const bySchema = new Map(projections.map((projection) => [projection.schema, projection]))
+  const access = projections.filter(({ schema }) => accessSchemas.includes(schema))
+  const own = bySchema.get('policy') as Projection
 
-  const catchUpWith = async (
-    schemas: Iterable<string>,
-    signal: AbortSignal,
-    heads: Positions = {},
+  /** Without a position until it has all that its owner had at the call. */
+  const reach = async (
+    behind: readonly Projection[],
+    { signal }: Call,
+    required: Positions = {},
   ): Promise<void> => {
     using limit = openLimit(waitMs, signal)
     await Promise.all(
-      [...schemas].map((schema) => {
-        const [projection, head] = [bySchema.get(schema), heads[schema]]
-        return head ? projection?.waitFor(head, limit.signal) : projection?.catchUp(limit.signal)
+      behind.map((projection) => {
+        const position = required[projection.schema]
+        return position ? projection.waitFor(position, limit.signal) : projection.catchUp(limit.signal)
       }),
     )
   }
@@ -80,31 +87,30 @@ export function waitsOn(
   }
 
   const waits: Waits = {
-    async waitFor(required, signal) {
+    async waitFor(required, call) {
       const behind = projections.filter((projection) => isBehind(projection, required))
-      if (behind.length === 0) return
-      using limit = openLimit(waitMs, signal)
-      await Promise.all(
-        behind.map((projection) => {
-          const position = required[projection.schema]
-          return position ? projection.waitFor(position, limit.signal) : projection.catchUp(limit.signal)
-        }),
-      )
+      if (behind.length > 0) await reach(behind, call, required)
     },
-    catchUp: (signal) => catchUpWith(bySchema.keys(), signal),
-    catchUpOwn: (signal) => catchUpWith(['policy'], signal),
-    ensureFresh: async (signal) => (waits.isFresh() ? undefined : catchUpWith(accessSchemas, signal)),
+    catchUp: (call) => reach(projections, call),
+    catchUpOwn: (call) => reach([own], call),
+    ensureFresh: async (call) => (waits.isFresh() ? undefined : reach(access, call)),
     async bestEffort(wait) {
       await bestEffort('policy', wait)
       if (!isLoaded()) throw new Fault('UNAVAILABLE')
     },
-    ensureReadable: ({ caller, positions, signal }, schemas, heads) =>
-      caller.isAdmin
-        ? bestEffort('policy', catchUpWith(schemas, signal, heads))
-        : waits.bestEffort(waits.waitFor(positions, signal)),
-    isFresh: () => accessSchemas.every((schema) => bySchema.get(schema)?.isFresh()),
-    ageMs: () => Math.max(...accessSchemas.map((schema) => bySchema.get(schema)?.ageMs() ?? Infinity)),
-    isHeard: () => accessSchemas.every((schema) => bySchema.get(schema)?.isHeard()),
+    ensureReadable: (context, schemas) =>
+      context.caller.isAdmin
+        ? bestEffort(
+            'policy',
+            Promise.all(schemas.map((schema) => bySchema.get(schema)?.catchUpTogether(waitMs))),
+          )
+        : waits.bestEffort(waits.waitFor(context.positions, context)),
+    async ensureReads(policy, call) {
+      if (isBehind(own, { policy })) await bestEffort('policy', reach([own], call, { policy }))
+    },
+    isFresh: () => access.every((projection) => projection.isFresh()),
+    ageMs: () => Math.max(...access.map((projection) => projection.ageMs())),
+    isHeard: () => access.every((projection) => projection.isHeard()),
   }
   return waits
 }

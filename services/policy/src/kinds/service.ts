@@ -38,13 +38,15 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
       },
       viewed: ['id', 'headTimeline', 'headNumber'],
 
+      async readable({ caller, context, perspective }) {
+        if (!needsMemory(perspective, caller)) await engine.ensureReadable(context, ['identity'])
+      },
+
       async view(db, rows, reading): Promise<readonly ViewOf<typeof service>[]> {
         const { caller, context, perspective, shape } = reading
         const [first] = rows
         if (shape === 'detail' && first && !needsMemory(perspective, caller))
-          await engine.ensureReadable(context, accessSchemas, {
-            policy: { timeline: first.headTimeline, number: first.headNumber },
-          })
+          await engine.ensureReads({ timeline: first.headTimeline, number: first.headNumber }, context)
         const queriesOf = postureQueries(state, caller)
         if (shape === 'linked')
           return rows.map(({ id }) => ({ permissions: null, config: null, postureQueries: queriesOf(id) }))
@@ -90,7 +92,7 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
           if (request.within || viewed !== context) return list(request, viewed) // no gateway caches these
           using view = watchView(engine, viewed.caller)
           const page = await list(request, viewed)
-          return page.next.length > 0 ? page : { ...page, contentKey: await view.key(context.signal) }
+          return page.next.length > 0 ? page : { ...page, contentKey: await view.key(context) }
         },
 
         async get(request, context) {

@@ -13,12 +13,12 @@ const MOST_OTHERS = 200
 
 export const authorize =
   (deps: Deps): Methods<PolicyServiceService>['authorize'] =>
-  async ({ identityId, serviceId, access, isAdmin, apiSessionId, withOthers }, { positions, signal }) => {
+  async ({ identityId, serviceId, access, isAdmin, apiSessionId, withOthers }, context) => {
     const { engine } = deps
     const { state } = engine
     const type = accessTypeOf(access)
-    await engine.waitFor(positions, signal)
-    await engine.ensureFresh(signal)
+    await engine.waitFor(context.positions, context)
+    await engine.ensureFresh(context)
     const requester = { identityId, apiSessionId }
     const verdict = () => {
       if (!maySee(state, { identityId, isAdmin }, serviceId)) throw notFound('service', serviceId)
@@ -30,7 +30,7 @@ export const authorize =
     }
     let { passing, refusals, linking } = verdict()
     if (passing.length === 0) {
-      await engine.bestEffort(engine.catchUpOwn(signal)) // posture submitted a moment ago may not be in memory yet
+      await engine.bestEffort(engine.catchUpOwn(context)) // posture submitted a moment ago may not be in memory yet
       ;({ passing, refusals, linking } = verdict())
     }
     if (passing.length === 0) throw await refusal(deps, requester, { serviceId, type }, refusals)

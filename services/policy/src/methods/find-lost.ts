@@ -5,8 +5,8 @@ import { accessTypeOf } from './encoding.js'
 
 export const findLost =
   ({ engine }: Deps): Methods<PolicyServiceService>['findLost'] =>
-  async ({ held }, { positions, signal }) => {
-    await engine.waitFor(positions, signal)
+  async ({ held }, context) => {
+    await engine.waitFor(context.positions, context)
     const judge = accessJudge(engine.state)
     const states = held.map(({ identityId, serviceId, access, apiSessionId }) =>
       judge({ identityId, apiSessionId }, serviceId, accessTypeOf(access)),

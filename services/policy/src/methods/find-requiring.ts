@@ -4,7 +4,7 @@ import type { Deps } from './deps.js'
 
 export const findRequiring =
   ({ engine }: Deps): Methods<PolicyServiceService>['findRequiring'] =>
-  async ({ postureCheckIds }, { positions, signal }) => {
-    await engine.waitFor(positions, signal)
+  async ({ postureCheckIds }, context) => {
+    await engine.waitFor(context.positions, context)
     return { policyIds: policiesRequiring(engine.state, postureCheckIds) }
   }

@@ -4,8 +4,8 @@ import type { Deps } from './deps.js'
 
 export const getCommonRouters =
   ({ engine }: Deps): Methods<PolicyServiceService>['getCommonRouters'] =>
-  async ({ pairs }, { positions, signal }) => {
-    await engine.bestEffort(engine.waitFor(positions, signal))
+  async ({ pairs }, context) => {
+    await engine.bestEffort(engine.waitFor(context.positions, context))
     return {
       routers: pairs.map(({ identityId, serviceId }) => ({
         ids: commonRouters(engine.state, identityId, serviceId),

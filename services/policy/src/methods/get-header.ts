@@ -5,8 +5,8 @@ import type { Deps } from './deps.js'
 
 export const getHeader =
   ({ engine }: Deps): Methods<PolicyServiceService>['getHeader'] =>
-  async ({ identityId }, { positions, signal }) => {
-    await engine.bestEffort(engine.waitFor(positions, signal))
+  async ({ identityId }, context) => {
+    await engine.bestEffort(engine.waitFor(context.positions, context))
     const { state } = engine
     return {
       lastChangeAtMs: engine.lastChangeAtMs(identityId),

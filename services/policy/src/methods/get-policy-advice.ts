@@ -9,7 +9,7 @@ import { jsonOf } from './encoding.js'
 export const getPolicyAdvice =
   ({ engine, routers: sessions }: Deps): Methods<PolicyServiceService>['getPolicyAdvice'] =>
   async ({ identityId, serviceId }, context) => {
-    await engine.bestEffort(engine.catchUp(context.signal))
+    await engine.bestEffort(engine.catchUp(context))
     const { state, namesOf } = engine
     const identityName = namesOf('identities').get(identityId)
     if (identityName === undefined) throw notFound('identity', identityId)

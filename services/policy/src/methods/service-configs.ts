@@ -6,7 +6,7 @@ import type { Deps } from './deps.js'
 
 /** NOT_FOUND: memory, brought up to date, does not have the identity. */
 export async function ensureIdentity(engine: Engine, identityId: string, context: Context): Promise<void> {
-  await engine.bestEffort(engine.catchUp(context.signal))
+  await engine.bestEffort(engine.catchUp(context))
   if (!engine.namesOf('identities').has(identityId)) throw notFound('identity', identityId)
 }
 

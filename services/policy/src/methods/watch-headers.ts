@@ -14,7 +14,8 @@ const MOST_AGE_MS = 2 ** 31
  * owners because of them.
  */
 export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['watchHeaders'] =>
-  async function* ({ grants, signMs }, { signal }) {
+  async function* ({ grants, signMs }, context) {
+    const { signal } = context
     const changed = new Set<string>()
     let all = false
     const moved = openAlarm()
@@ -28,7 +29,7 @@ export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['w
     })
     const isRare = signMs > SIGN_MS
     const isFresh = async (): Promise<boolean> => {
-      if (!engine.isFresh()) await engine.ensureFresh(signal).catch(() => undefined) // asked again after a second
+      if (!engine.isFresh()) await engine.ensureFresh(context).catch(() => undefined) // asked again after a second
       return engine.isFresh()
     }
 
