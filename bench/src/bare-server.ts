@@ -4,9 +4,18 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { PemConverter, X509CertificateGenerator } from '@peculiar/x509'
 
-// The lowest cost of a response over TLS in this runtime on this machine. Sends its port to the parent process.
+// The lowest cost of a response over TLS in this runtime on this machine, with an RSA key if its argument is 'rsa'. Sends
+// its port to the parent process.
 
-const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
+const algorithm =
+  process.argv[2] === 'rsa'
+    ? {
+        name: 'RSASSA-PKCS1-v1_5',
+        hash: 'SHA-256',
+        modulusLength: 2048,
+        publicExponent: new Uint8Array([1, 0, 1]),
+      }
+    : { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
 const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
 const certificate = await X509CertificateGenerator.createSelfSigned(
   { name: 'CN=localhost', keys, signingAlgorithm: algorithm },

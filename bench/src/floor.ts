@@ -7,19 +7,25 @@ import { type Answers, counting, type Limits, type Load } from './load.js'
 export interface Floor extends AsyncDisposable {
   readonly url: string
   readonly pids: readonly number[]
-  /** @param bytes of an answer */
-  load(bytes?: number): Load
+  /**
+   * @param like a load whose connections it makes in the same way
+   * @param bytes of an answer
+   */
+  load(like?: Load, bytes?: number): Load
 }
 
-/** A process with a server of this runtime that does nothing. */
-export async function bareServer(): Promise<Floor> {
-  const child = fork(join(import.meta.dirname, 'bare-server.ts'))
+/** A process with a server of this runtime that does nothing, with the kind of key that the product has with 'rsa'. */
+export async function bareServer(key: 'ecdsa' | 'rsa' = 'ecdsa'): Promise<Floor> {
+  const child = fork(join(import.meta.dirname, 'bare-server.ts'), [key])
   const ended = once(child, 'exit')
   const [port] = await once(child, 'message')
   return {
     url: `https://127.0.0.1:${port}`,
     pids: [child.pid ?? 0],
-    load: (bytes = 500) => ({ requests: [{ method: 'GET', path: `/${bytes}` }] }),
+    load(like, bytes = 500) {
+      const request = { method: 'GET', path: `/${bytes}` } as const
+      return like && 'certificates' in like ? { ...like, request } : { requests: [request] }
+    },
     async [Symbol.asyncDispose]() {
       child.disconnect()
       await ended

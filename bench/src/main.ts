@@ -51,7 +51,11 @@ async function run(options: Options): Promise<void> {
   console.log()
   if (mode === 'rest') return await measureRest(sides, console.log)
   if (mode === 'policy-change') return await measurePolicyChange(sides, options.repeat, console.log)
-  const floors = { bare: opened.use(await bareServer()), hash: opened.use(hashAlone()) }
+  const floors = {
+    bare: opened.use(await bareServer()),
+    handshake: opened.use(await bareServer('rsa')),
+    hash: opened.use(hashAlone()),
+  }
   if (mode === 'young') return await measureYoung(selected, sides, floors.bare, options, console.log)
   await measureRequests(selected, sides, floors, options)
 }
@@ -59,14 +63,15 @@ async function run(options: Options): Promise<void> {
 async function measureRequests(
   selected: readonly Scenario[],
   sides: readonly Side[],
-  floors: Readonly<Record<'bare' | 'hash', Floor>>,
+  floors: Readonly<Record<'bare' | 'handshake' | 'hash', Floor>>,
   options: Options,
 ): Promise<void> {
   const { concurrency, repeat, seconds } = options
   console.log(`concurrency ${concurrency}, ${repeat} turns, rounds of ${seconds} s\n`)
   console.log(heading())
   for (const scenario of selected) {
-    const floor = scenario.floor === 'hash' ? floors.hash : floors.bare
+    const { floor: kind = 'small' } = scenario
+    const floor = kind === 'small' || kind === 'as-much' ? floors.bare : floors[kind]
     console.log(linesFor(scenario, sides, await measureInTurns(scenario, sides, floor, options)))
   }
 }

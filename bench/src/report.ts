@@ -51,7 +51,7 @@ export function linesFor(
   turns: readonly Turn[],
 ): string {
   const bare = medianOf(turns.map((turn) => turn.floor))
-  const floorName = { small: 'bare', 'as-much': 'bare', hash: 'hash' }[floor]
+  const floorName = { small: 'bare', 'as-much': 'bare', handshake: 'handshake', hash: 'hash' }[floor]
   const ours = ({ rounds }: Turn) => rounds[0]?.cpuMs
   const lines = sides.map((side, at) => {
     const own = ({ rounds }: Turn) => rounds[at]?.cpuMs

@@ -9,9 +9,10 @@ export interface Scenario {
   readonly goalFloors?: number
   /**
    * What it is compared with: a bare server with a small answer, one that sends as much as the first answer of the
-   * controller, or a password hash with the parameters of the original.
+   * controller, one with which each request makes a new connection with a certificate, or a password hash with the
+   * parameters of the original.
    */
-  readonly floor?: 'small' | 'as-much' | 'hash'
+  readonly floor?: 'small' | 'as-much' | 'handshake' | 'hash'
   /** In place of the option `--concurrency`. */
   readonly concurrency?: number
   /** Prepares the requests before each round. It is not measured. */

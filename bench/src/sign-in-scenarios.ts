@@ -10,7 +10,7 @@ import { names, password } from './topology.js'
 export const signInScenarios: readonly Scenario[] = [
   { name: 'whoami-bearer', goalFloors: 2, prepare: once(bearerReads) },
   { name: 'login-password', floor: 'hash', goalFloors: 1.3, prepare: passwordLogins },
-  { name: 'login-certificate', goalFloors: 90, prepare: certificateLogins },
+  { name: 'login-certificate', floor: 'handshake', goalFloors: 2, prepare: certificateLogins },
   { name: 'login-ext-jwt', goalFloors: 30, prepare: once(externalLogins) },
   { name: 'login-openid', goalFloors: 150, prepare: openIdByPassword },
   { name: 'login-openid-ext-jwt', goalFloors: 150, prepare: once(openIdByToken) },

@@ -46,7 +46,7 @@ export async function measureInTurns(
     const loads: Load[] = []
     for (const { bench } of sides) loads.push(await scenario.prepare(bench))
     const bytes = scenario.floor === 'as-much' ? await bytesOfFirst(loads[0], sides[0]) : undefined
-    const bare = await run(floor.load(bytes), floor)
+    const bare = await run(floor.load(loads[0], bytes), floor)
     const rounds: Round[] = []
     // each goes first in every other turn
     const order = [...sides.keys()]
