@@ -90,16 +90,16 @@ describe.each(folders)('%s', (folder) => {
     if (unavailable) skip()
     const isOutside = folder === 'overlays/production'
     const tls = (server: string) => (isOutside ? [`${server}-tls`] : [])
-    const process = (part: Part, ...own: string[]) => [`${part}-tls`, 'nats', ...tls('nats'), ...own].sort()
+    const servers = ['nats', ...tls('nats'), ...tls('database')]
     const service = (part: Part, ...own: string[]) =>
-      process(part, `${part}-database`, ...tls('database'), ...own).sort()
+      [`${part}-tls`, `${part}-database`, ...servers, ...own].sort()
     const databases = parts.slice(1).map((part) => `${part}-database`)
     const workloads = ownWorkloadsIn(objectsOf(folder))
     const actual = workloads.flatMap((workload) =>
       workload.containers.map((one) => [one.command[1], secretsOf(one, workload)] as const),
     )
     expect(Object.fromEntries(actual)).toEqual({
-      'gateway/dist/main.js': process('gateway'),
+      'gateway/dist/main.js': ['gateway-tls'],
       'services/identity/dist/main.js': service('identity', 'identity-key'),
       'services/pki/dist/main.js': service('pki', 'pki-key'),
       'services/policy/dist/main.js': service('policy'),

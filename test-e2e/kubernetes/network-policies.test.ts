@@ -97,7 +97,7 @@ const calls = [...callers].flatMap(([host, methods]) => {
 
 const services = parts.slice(1)
 const databases = [...services, 'migrate'].map((pod) => `${pod} > postgres:5432`)
-const buses = parts.map((pod) => `${pod} > nats:4222`)
+const buses = services.map((pod) => `${pod} > nats:4222`)
 const entrances = ['all > gateway:1280', 'all > sessions:6262']
 const metrics = parts.map((part) => `namespace monitoring > ${part}:9000`)
 const nameServers = (pods: readonly string[]) =>

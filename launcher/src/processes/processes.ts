@@ -107,7 +107,6 @@ export async function planInstances({
   })
   const shared = {
     ...Object.fromEntries(peers),
-    NATS_URL: natsUrl,
     OVERLAY_ADDRESS: settings.address,
     OVERLAY_CTRL_ADDRESS: settings.ctrlAddress,
     OVERLAY_HOME: settings.home,
@@ -140,13 +139,17 @@ export async function planInstances({
       OVERLAY_TLS: tls,
       ...(sharedSockets[part] && { [SHARED_SOCKETS]: `${part}:${FIRST_SOCKET}` }),
       OVERLAY_GRPC_HEALTH_LISTEN: healthListens[at] ?? '',
-      OVERLAY_NATS_TLS: settings.natsUrl === undefined ? tls : (settings.natsTls ?? ''),
       ...(part === 'gateway'
         ? {
             OVERLAY_LISTEN: listen,
             ...(console && { OVERLAY_CONSOLE: console }),
           }
-        : { OVERLAY_RPC_LISTEN: listen, DATABASE_URL: urlOf(part) }),
+        : {
+            OVERLAY_RPC_LISTEN: listen,
+            DATABASE_URL: urlOf(part),
+            NATS_URL: natsUrl,
+            OVERLAY_NATS_TLS: settings.natsUrl === undefined ? tls : (settings.natsTls ?? ''),
+          }),
       ...(ctrlListen !== undefined && {
         OVERLAY_CTRL_LISTEN: ctrlListen,
         OVERLAY_CTRL_ID: name,

@@ -18,11 +18,6 @@ export const databaseTlsSetting = setting.optional(
 
 /** The settings of all processes. */
 export const processSettings = {
-  natsUrl: setting.url('NATS_URL', 'NATS server for hints between replicas', {
-    schemes: ['nats', 'tls'],
-    isList: true,
-  }),
-  natsTls: natsTlsSetting,
   opsListen: setting.address('OVERLAY_OPS_LISTEN', 'Address of health checks and metrics; keep it private'),
   grpcHealthListen: setting.optional(
     setting.address(
@@ -79,6 +74,11 @@ export const serviceSettings = {
     schemes: ['postgres', 'postgresql'],
   }),
   databaseTls: databaseTlsSetting,
+  natsUrl: setting.url('NATS_URL', 'NATS server for hints between replicas', {
+    schemes: ['nats', 'tls'],
+    isList: true,
+  }),
+  natsTls: natsTlsSetting,
   rpcListen: setting.endpoint(
     'OVERLAY_RPC_LISTEN',
     'Address for calls from other processes: `host:port`, or `unix:/path` on one machine',
