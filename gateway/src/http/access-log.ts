@@ -41,7 +41,8 @@ export function accessLog(log: Log): (record: AccessRecord) => void {
       code: env.faultCode,
       aborted: aborted || undefined,
     }
-    if (error === undefined) write(facts)
-    else log.error({ ...facts, err: error }, 'request failed')
+    if (error === undefined) return write(facts)
+    metrics.defects.inc()
+    log.error({ ...facts, err: error }, 'request failed')
   }
 }

@@ -87,6 +87,11 @@ export const metrics = {
     'Calls answered by this process, by method and fault code (OK: none)',
     ['method', 'code'],
   ),
+  /** Without labels, so that it begins with 0 and the first one is an increase. */
+  defects: counter(
+    'overlay_defects_total',
+    'Errors that the product does not expect, as each part sees them; the log has them at level error',
+  ),
   rpcRefused: counter(
     'overlay_rpc_refused_total',
     'Connections of other processes (method: none) and their calls that were refused, by method and by the service that the certificate names (none: no valid one)',
@@ -147,7 +152,7 @@ export const metrics = {
   ),
   databaseAnswered: gauge(
     'overlay_database_answered_timestamp_seconds',
-    'Time of the last read of the change log of its own schema, which every service repeats each second',
+    'Time of the last read of the change log of its own schema, which every service repeats every second, or every 1.6 s at rest',
     ['schema'],
   ),
   streamPosition: gauge(
@@ -378,6 +383,7 @@ export function noteFullQueue(queue: string): void {
 /** For `serve` of @overlay/rpc. */
 export function observeCall(method: string, code: string, took: number, requestId?: string): void {
   metrics.rpcCall.observe({ method, code }, took)
+  if (code === 'UNHANDLED') metrics.defects.inc()
   if (requestId !== undefined && isSlow(took))
     keepSlow(method.slice(method.lastIndexOf('.') + 1), code, took, requestId)
 }
