@@ -6,10 +6,7 @@ export interface Balancer extends AsyncDisposable {
   readonly port: number
 }
 
-/**
- * Listens at the address. Each connection goes to the next target; to another one if that refuses it, as balancers with
- * passive health checks do.
- */
+/** Listens at the address. Each connection goes to the next target, and nowhere else if that refuses it. */
 export async function startBalancer(
   host: string,
   port: number,
@@ -24,16 +21,13 @@ export async function startBalancer(
       .on('error', () => undefined) // 'close' follows
       .on('close', () => sockets.delete(socket))
   }
-  function pass(inner: Socket, tries: number): void {
+  function pass(inner: Socket): void {
     const all = targets()
     const target = all[turn++ % all.length]
-    if (!target || tries === 0) return void inner.resetAndDestroy()
+    if (!target) return void inner.resetAndDestroy()
     const outer = keep(connect({ ...target, allowHalfOpen: true }))
-    outer.once('error', () => {
-      if (outer.connecting || outer.bytesWritten === 0) pass(inner, tries - 1)
-    })
+    outer.on('error', () => inner.resetAndDestroy())
     outer.once('connect', () => {
-      outer.removeAllListeners('error').on('error', () => inner.resetAndDestroy())
       inner.on('error', () => outer.resetAndDestroy())
       inner.pipe(outer).pipe(inner)
       inner.on('close', () => outer.destroy())
@@ -42,7 +36,7 @@ export async function startBalancer(
   }
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (inner) => {
     keep(inner)
-    pass(inner, 3)
+    pass(inner)
   }).listen(port, host)
   await once(server, 'listening')
   return {

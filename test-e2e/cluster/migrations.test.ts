@@ -39,6 +39,10 @@ describe('a migration', () => {
     ['alter table a alter b set data type bigint;'],
     ['alter table a alter column b set not null;'],
     ['alter table a add column b text not null;'],
+    ['alter table a add constraint b check (c is not null);'],
+    ['create unique index a on b (c);'],
+    ['drop function a;'],
+    ['drop trigger a on b;'],
     ['alter table a\n  add column b text not null default 0,\n  add column c text not null;'],
   ])('is refused: %s', (sql) => {
     expect(refusalsOf(sql, '0.2.0')).not.toEqual([])
@@ -50,8 +54,11 @@ describe('a migration', () => {
     ['create table a (b text not null);'],
     ['alter table a add column b text;'],
     ["alter table a add column b text not null default '';"],
-    ['alter table a add constraint b check (c is not null);'],
-    ['drop index a; drop trigger b on c; -- drop table d'],
+    ['-- true before: c is never null\nalter table a add constraint b check (c is not null);'],
+    [
+      'create table a (b text); create unique index c on a (b); alter table a add constraint d check (b > 0);',
+    ],
+    ['drop index a; -- drop table d'],
     ['alter table a alter column b drop not null;'],
   ])('is accepted: %s', (sql) => {
     expect(refusalsOf(sql, '0.2.0')).toEqual([])

@@ -12,8 +12,6 @@ export interface Target {
 
 /** The shared data of a run. */
 export interface Run extends Target {
-  /** How long another gateway may accept a token after its end, under any fault. */
-  readonly tokenMs: number
   /** Id of the config type `host.v1`. */
   readonly hostConfigType: string
 }

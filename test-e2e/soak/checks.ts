@@ -68,8 +68,7 @@ export function openChecks(run: Run, admin: Administrator, random: Random): Chec
         report.observe(`token refused${calm.isCalm() ? '' : ', faults'}`, performance.now() - since)
         break
       }
-      // a gateway does not use its cache without news of the owner, so no fault excuses a 200
-      if (reply.status === 200 && sentAt - since > run.tokenMs) {
+      if (reply.status === 200 && sentAt - since > calm.tokenMs()) {
         report.violated(rules.refused, {
           apiSessionId,
           gateway: other(gateway),

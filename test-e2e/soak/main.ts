@@ -22,7 +22,6 @@ const LONG_MINUTES = 15
 const WARM_MS = 5 * 60_000
 const MOST_GROWTH = 1.1
 const RESOLVE_MS = 60_000
-const TRUST_MS = 2000
 const CALM_BETWEEN_MS = 3000
 
 const options = readOptions(process.argv.slice(2))
@@ -52,7 +51,7 @@ async function soak(options: Options): Promise<boolean> {
   const filter = encodeURIComponent('name="host.v1"')
   const { data } = await admin.insist(0, 'GET', `/config-types?filter=${filter}`)
   const hostConfigType = (data as { id: string }[])[0]?.id ?? ''
-  const run: Run = { ...target, tokenMs: TRUST_MS * slack, hostConfigType }
+  const run: Run = { ...target, hostConfigType }
   await routeEverything(run, admin)
 
   const workers: Worker[] = []
