@@ -11,6 +11,7 @@ import { credentialsOf } from '../http/credentials.js'
 import { takes } from '../http/endpoint.js'
 import { peerCertificates, peerLeaf } from '../http/peer.js'
 import { queryOf, type RequestContext } from '../http/request-context.js'
+import { addHeader } from '../http/write.js'
 import { login } from './bodies.js'
 import type { Handlers } from './operations.js'
 import { apiSessionSchema } from './wire-schemas.js'
@@ -23,7 +24,7 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
       const opened = await logIn(identity, c, queryOf(c).get('method') ?? '', body)
       const session = sessions.add(opened)
       c.env.holder = session
-      c.env.outgoing.setHeader('zt-session', opened.token)
+      addHeader(c, 'zt-session', opened.token)
       return detail(c, sessionJson(session))
     },
     {

@@ -24,6 +24,9 @@ const createBody = json<SessionCreate>(
   ),
 )
 
+/** Of a request without tags. */
+const none = Buffer.alloc(0)
+
 const routePath = named('sessionRoutePathDetail', object({ routePath: listOf(text) }))
 
 /** Sessions: the right to use a service. */
@@ -40,7 +43,7 @@ export const sessions = ({ sessions: owner }: Services, written: () => Positions
     createBody,
     async (c, _, { serviceId = '', type = '', tags }) => {
       const apiSessionAt = sessionOf(c).position // guards the create against a revocation
-      const request = { serviceId, type, tags: jsonBytes(tags ?? {}), apiSessionAt }
+      const request = { serviceId, type, tags: tags ? jsonBytes(tags) : none, apiSessionAt }
       const created = await owner.createSession(request, callContextOf(c, written()))
       return send(c, 201, around('{"data":', created.json, ',"meta":{}}')) // wire: the whole session, not its link
     },

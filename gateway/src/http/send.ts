@@ -4,7 +4,7 @@ import { createGzip, gzip } from 'node:zlib'
 import type { Answer } from './endpoint.js'
 import type { RequestContext } from './request-context.js'
 import { CREDENTIAL_HEADERS } from './session.js'
-import { type Pairs, SENT, write, writeHead } from './write.js'
+import { addHeader, type Pairs, SENT, write, writeHead } from './write.js'
 
 // wire: exactly this, without a charset
 export const JSON_TYPE = 'application/json'
@@ -30,8 +30,9 @@ export function send(
   body: string | Uint8Array,
   type: string = JSON_TYPE,
 ): Answer {
-  if (containsSecret(body, type)) forbidStoring(c)
-  return sendBytes(c, status, body, type)
+  const written = writtenForm(body, type)
+  if (containsSecret(written, type)) forbidStoring(c)
+  return sendBytes(c, status, written, type)
 }
 
 /** The same without a look at the contents: whether it may be stored has been decided. */
@@ -42,8 +43,9 @@ export function sendBytes(
   type: string,
 ): Answer {
   const headers = headersOf(type)
-  if (body.length < MIN_COMPRESSED_BYTES) return write(c, status, headers, body)
-  if (!acceptsGzip(c)) return respond(c, status, headers, body, varying(c))
+  const written = writtenForm(body, type)
+  if (body.length < MIN_COMPRESSED_BYTES) return write(c, status, headers, written)
+  if (!acceptsGzip(c)) return respond(c, status, headers, written, varying(c))
   return compress(body, { level: 1 }).then((bytes) =>
     respond(c, status, [...headers, ...GZIP], bytes, varying(c)),
   )
@@ -69,12 +71,19 @@ export interface PreparedBody {
 
 export function prepareBody(body: string | Buffer, type: string = JSON_TYPE): PreparedBody {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  const text = bytes.length <= MAX_TEXT_BYTES ? body.toString() : undefined
+  const written = writtenForm(body, type)
+  const text = typeof written === 'string' ? written : undefined
   return { bytes, text, type, containsSecret: containsSecret(body, type), gzip: undefined }
 }
 
 /** Longer ones cost less as bytes. */
 const MAX_TEXT_BYTES = 4096
+
+/** A short text is written together with the headers; bytes, which need not be text, are a write of their own. */
+const writtenForm = (body: string | Uint8Array, type: string): string | Uint8Array =>
+  typeof body !== 'string' && type === JSON_TYPE && body.length <= MAX_TEXT_BYTES
+    ? bufferOf(body).toString()
+    : body
 
 /** `onCompressed` receives the size of the compressed form when it is kept too. */
 export function sendPrepared(
@@ -99,8 +108,7 @@ export function sendPrepared(
 }
 
 /** differs: no cache may keep an answer that contains a secret. */
-export const forbidStoring = ({ env: { outgoing } }: RequestContext): void =>
-  void outgoing.setHeader('cache-control', 'no-store')
+export const forbidStoring = (c: RequestContext): void => addHeader(c, 'cache-control', 'no-store')
 
 /** Ends of members that hold tokens (`token`, `jwt`), and members that hold the secrets of a second factor. */
 const SECRETS = ['oken":"', 'wt":"', '"recoveryCodes":', '"provisioningUrl":']

@@ -42,6 +42,11 @@ export function writeHead({ env }: RequestContext, status: number, headers: Pair
   return true
 }
 
+/** Adds a header to the answer. `setHeader` would make `writeHead` merge all headers one by one. */
+export function addHeader({ env }: RequestContext, name: string, value: string): void {
+  if (!env.head.includes(name)) env.head = [...env.head, name, value]
+}
+
 /** wire: an answer to a valid session tells its end. differs: a cache must not show it to others. */
 function headOf({ head, holder }: Exchange, headers: Pairs, vary: string | undefined): string[] {
   const pairs = [...head, ...headers]

@@ -52,14 +52,26 @@ export function localPeers({ local, service, caller, connect }: LocalPeersOption
     if (pending >= MAX_PENDING) throw new Fault('SERVER_TOO_MANY_REQUESTS')
     const callMs = Math.min(restMs(context, limitMs), CALL_LIMIT_MS)
     const ending = openEnding(callMs)
+    const ofCaller = endingOf(context)
+    const listeners: (() => void)[] = []
     pending++
-    const ended = whenEnded(context, ending)
     try {
-      const answer = track(method(request, copyOf(context, callMs, ending)))
-      return await Promise.race([answer.catch(rethrown), ended.promise])
+      // one promise for all ways in which it ends: this is on the way of every request
+      return await new Promise<Buffer>((resolve, reject) => {
+        listeners.push(
+          ending.listen(() => reject(ending.reason())),
+          ofCaller.listen(() => {
+            reject(abortedBy(ofCaller))
+            ending.end(new Fault('TIMEOUT'))
+          }),
+        )
+        const answer = track(method(request, copyOf(context, callMs, ending)))
+        answer.then(resolve, (err: unknown) => reject(asSent(err)))
+      })
     } finally {
       pending--
-      ended.forget()
+      ending.forget()
+      for (const remove of listeners) remove()
     }
   }
 
@@ -80,9 +92,8 @@ export function localPeers({ local, service, caller, connect }: LocalPeersOption
     run(request, own, (message) =>
       messages.write(message) ? undefined : once(messages, 'drain', { signal: own.signal }),
     )
-      .catch(rethrown)
-      .catch((err: Fault) => {
-        fault = err
+      .catch((err: unknown) => {
+        fault = asSent(err)
       })
       .finally(() => messages.end()) // after those that are not read yet
     try {
@@ -114,36 +125,8 @@ export function localPeers({ local, service, caller, connect }: LocalPeersOption
 }
 
 /** A fault of the service arrives without its cause, which is for the log of the service. */
-function rethrown(err: unknown): never {
-  throw faultFromMessage(faultToMessage(asFault(err)))
-}
+const asSent = (err: unknown): Fault => faultFromMessage(faultToMessage(asFault(err)))
 
 /** As after its way over a connection. */
 const copyOf = (context: Context, limitMs: number, ending: OwnEnding): Context =>
   contextFromMessage(contextToMessage(context), limitMs, ending)
-
-/** Rejects when the call ends at its limit, or when its caller no longer waits; then ends the call, too. */
-function whenEnded(
-  context: Context,
-  ending: OwnEnding,
-): { readonly promise: Promise<never>; forget(): void } {
-  const ofCaller = endingOf(context)
-  const listeners: (() => void)[] = []
-  const promise = new Promise<never>((_, reject) => {
-    listeners.push(
-      ending.listen(() => reject(ending.reason())),
-      ofCaller.listen(() => {
-        reject(abortedBy(ofCaller))
-        ending.end(new Fault('TIMEOUT'))
-      }),
-    )
-  })
-  promise.catch(() => undefined) // the call may have failed before
-  return {
-    promise,
-    forget() {
-      ending.forget()
-      for (const remove of listeners) remove()
-    },
-  }
-}

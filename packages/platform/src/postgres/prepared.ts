@@ -13,6 +13,12 @@ export const ownTexts: Quota = { prefix: 'often', names: 300, characters: 16_384
 /** For statements shaped by clients. A plan takes memory in the server, for each connection. */
 export const clientTexts: Quota = { prefix: 'list', names: 60, characters: 8192 }
 
+/** A name, and when its text came last. */
+interface Named {
+  readonly name: string
+  usedAt: number
+}
+
 /** The shortest time between two replacements of a name. */
 const REPLACE_MS = 60_000
 
@@ -27,25 +33,25 @@ export function preparedNames(
   { prefix, names: most, characters }: Quota,
   now: () => number = () => performance.now(),
 ): (text: string) => string | undefined {
-  const names = new Map<string, string>() // least recently used first
+  const names = new Map<string, Named>()
   const uses = new Map<string, number>()
   let next = 0
+  let turn = 0
   let replacedMs = now()
 
   const hasRoom = (): boolean => {
     if (names.size < most) return true
     if (now() - replacedMs < REPLACE_MS) return false
     replacedMs = now()
-    const [oldest = ''] = names.keys()
+    const [[oldest] = ['']] = [...names].sort(([, one], [, other]) => one.usedAt - other.usedAt)
     return names.delete(oldest)
   }
 
   return (text) => {
     const existing = names.get(text)
     if (existing !== undefined) {
-      names.delete(text)
-      names.set(text, existing)
-      return existing
+      existing.usedAt = turn++ // moving it in the map at each use would cost more than the look-up
+      return existing.name
     }
     if (text.length > characters) return undefined
     const count = (uses.get(text) ?? 0) + 1
@@ -56,7 +62,7 @@ export function preparedNames(
     }
     uses.delete(text)
     const name = `${prefix}-${next++}`
-    names.set(text, name)
+    names.set(text, { name, usedAt: turn++ })
     return name
   }
 }

@@ -21,9 +21,14 @@ export interface Entry {
   /** Policy was asked for other grants than the first. */
   hasOthers: boolean
   bytes: number
+  /** The number of entries that had been opened at its last use. */
+  usedAt: number
 }
 
-/** Entries of identities, bounded by their size: the least recently used one leaves first. */
+/**
+ * Entries of identities, bounded by their size: the least recently used one leaves first, where the first use after each
+ * new entry counts. Moving an entry at each use would cost more than the look-up.
+ */
 export interface Entries {
   get(identityId: string): Entry | undefined
   /** The entry of the identity, or a new one. */
@@ -39,6 +44,7 @@ export interface Entries {
 export function openEntries(maxBytes: number, onDrop: (entry: Entry) => void): Entries {
   const entries = new Map<string, Entry>() // least recently used first
   let bytes = 0
+  let opened = 0
 
   function remove(entry: Entry): void {
     entries.delete(entry.identityId)
@@ -47,7 +53,8 @@ export function openEntries(maxBytes: number, onDrop: (entry: Entry) => void): E
   }
   function get(identityId: string): Entry | undefined {
     const entry = entries.get(identityId)
-    if (!entry) return undefined
+    if (!entry || entry.usedAt === opened) return entry
+    entry.usedAt = opened
     entries.delete(identityId)
     entries.set(identityId, entry)
     return entry
@@ -66,7 +73,9 @@ export function openEntries(maxBytes: number, onDrop: (entry: Entry) => void): E
     open(identityId) {
       const found = get(identityId)
       if (found) return found
-      const entry = { identityId, grants: new Map(), sessions: new Map(), hasOthers: false, bytes: 0 }
+      opened += 1
+      const own = { grants: new Map(), sessions: new Map() }
+      const entry = { identityId, ...own, hasOthers: false, bytes: 0, usedAt: opened }
       entries.set(identityId, entry)
       grow(entry, ENTRY_BYTES)
       return entry

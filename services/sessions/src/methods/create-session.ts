@@ -42,7 +42,7 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
     const { identityId, apiSessionId, isAdmin } = callContext.caller
     const type = request.type === '' ? 'Dial' : request.type // wire: nothing means Dial
     if (type !== 'Dial' && type !== 'Bind') throw invalid('type', 'invalid session type', type)
-    const tags = tagsOf(request.tags.length > 0 ? JSON.parse(Buffer.from(request.tags).toString()) : {})
+    const tags = request.tags.length > 0 ? tagsOf(JSON.parse(Buffer.from(request.tags).toString())) : {}
     const { serviceId, apiSessionAt = callContext.positions.identity } = request
     const question: AccessQuestion = { identityId, apiSessionId, serviceId, type, isAdmin }
     const written = callContext.positions
