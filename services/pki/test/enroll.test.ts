@@ -55,7 +55,7 @@ test('of four concurrent requests with one token, one succeeds', async () => {
   expect(addedFor(wish).length).toBe(1)
 })
 
-test('requests at the same time find and claim their tokens in one statement, each for itself', async () => {
+test('requests at the same time find their tokens in one statement, and each gets its own', async () => {
   const wishes = await Promise.all(Array.from({ length: 3 }, () => pki.wish({})))
   const [first] = wishes
   const requests = [...wishes.map(({ token }) => token), first?.token ?? '', randomUUID()].map((token) => ({
@@ -67,8 +67,8 @@ test('requests at the same time find and claim their tokens in one statement, ea
   const codes = results.map((result) => (result.status === 'rejected' ? result.reason.code : 'OK'))
   const refusal = 'INVALID_ENROLLMENT_TOKEN'
   expect(codes).toEqual(['OK', 'OK', 'OK', refusal, refusal])
-  const claims = pki.statements.filter((text) => text.includes('set claimed_until = clock_timestamp()'))
-  expect(claims).toHaveLength(1 + 1) // the second one of a token that was claimed by the first one
+  expect(pki.statements.filter((text) => text.includes('from enrollment where token'))).toHaveLength(1)
+  expect(pki.statements.filter((text) => text.includes('claimed_until'))).toEqual([])
   for (const wish of wishes) expect(addedFor(wish)).toHaveLength(1)
 })
 
@@ -222,9 +222,25 @@ test('no other request may redeem a token while it is unknown whether the owner 
   }
   const owners = { identity: { addAuthenticator }, sessions: { admitRouter: addAuthenticator } }
   await using pki = await startPki({ owners })
+  const { token } = await pki.wish({ method: 'updb', username: 'alice' })
+  const request = { token, password: 'secret' }
+  expect(await faultOf(pki.enroll(request))).toEqual(['TIMEOUT'])
+  expect(await faultOf(pki.enroll(request))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
+})
+
+test('a certificate may be requested again while it is unknown whether identity has stored one: it stores one only', async () => {
+  const outcomes = [new Fault('TIMEOUT'), { authenticatorId: 'a1', created: true, position: undefined }]
+  const addAuthenticator = async () => {
+    const outcome = outcomes.shift()
+    if (!outcome || outcome instanceof Fault) throw outcome
+    return outcome
+  }
+  const admitRouter = () => Promise.reject(new Error('no router enrolls'))
+  await using pki = await startPki({ owners: { identity: { addAuthenticator }, sessions: { admitRouter } } })
   const { token } = await pki.wish({})
   const request = { token, csrPem: newCsr() }
   expect(await faultOf(pki.enroll(request))).toEqual(['TIMEOUT'])
+  expect((await pki.enroll(request)).method).toBe('ott')
   expect(await faultOf(pki.enroll(request))).toEqual(['INVALID_ENROLLMENT_TOKEN'])
 })
 

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openEnrollmentIssuer } from '../src/keys/enrollment-issuer.js'
 import { readKeyring } from '../src/keys/keyring.js'
 import { activateKey, prepareKey } from '../src/keys/operations.js'
-import { findByToken } from '../src/store/enrollments.js'
+import { enrollmentsByToken } from '../src/store/enrollments.js'
 import { context, keySecret, type Pki, startPki, tokenKeyRules } from './network.js'
 
 let pki: Pki
@@ -68,7 +68,7 @@ test('all replicas sign the same text', async () => {
     now: () => new Date(),
     keyring: async () => keyring,
   })
-  const row = await findByToken(pki.changeLog.db, wish.token)
+  const row = await enrollmentsByToken(pki.changeLog.db)(wish.token)
   expect(await replica.jwtsOf(row ? [row] : [])).toEqual([(await ofIdentity(wish))[0]])
 })
 
@@ -86,7 +86,7 @@ test('a refreshed enrollment has another JWT', async () => {
   expect(new Set([...before, ...after]).size).toBe(2)
   expect(jsonOf(Buffer.from(after[0]?.split('.')[1] ?? '', 'base64url'))).toMatchObject({
     exp: Date.parse('2098-01-01T00:00:00Z') / 1000,
-    jti: (await findByToken(pki.changeLog.db, (await detailOf(wish.id)).token))?.token,
+    jti: (await enrollmentsByToken(pki.changeLog.db)((await detailOf(wish.id)).token))?.token,
   })
 })
 

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { openLimit, untilAborted } from '@overlay/platform/async'
 import { AFTER_COMMIT_MS, afterCommit, withDeadline, writeChanges } from '@overlay/platform/change-log'
 import { afterBadToken } from '@overlay/platform/service'
@@ -7,7 +6,7 @@ import { ott, ottca, updb } from '../enroll/identity-methods.js'
 import type { EnrollMethod, Issued, Redemption, Registration } from '../enroll/method.js'
 import { erott, trott } from '../enroll/router-methods.js'
 import { endEnrollments, enrollmentEnder } from '../store/ended-enrollments.js'
-import { claim, claimsByToken, findByToken, release, type StoredEnrollment } from '../store/enrollments.js'
+import { claim, enrollmentsByToken, release, type StoredEnrollment } from '../store/enrollments.js'
 import type { Deps, PkiMethods } from './deps.js'
 
 /** Redeems a token: adds an authenticator to its identity, or admits its router. The steps are the order of checks. */
@@ -22,7 +21,7 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
     trott: trott(owners, routerNaming),
   }
   const end = eagerEnd(deps)
-  const claimByToken = claimsByToken(changeLog.db)
+  const findByToken = enrollmentsByToken(changeLog.db)
 
   async function finish(
     enrollment: StoredEnrollment,
@@ -33,21 +32,6 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
     await end(enrollment, registration, context)
     if (!registration.isFirst) throw new Fault('INVALID_ENROLLMENT_TOKEN')
     return { method: enrollment.method, ...issued }
-  }
-
-  async function redeemClaimed(
-    request: EnrollRequest,
-    enrollment: StoredEnrollment,
-    hash: string,
-    context: Context,
-  ): Promise<EnrollResponse> {
-    const redemption = await queue(() => identityOtt(request, enrollment, context), context.signal).catch(
-      async (err: unknown) => {
-        await release(changeLog.db, enrollment, hash) // nothing has been done yet
-        throw err
-      },
-    )
-    return finish(enrollment, { ...redemption, hash }, context)
   }
 
   async function redeemToken(
@@ -64,21 +48,16 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
       throw new Fault('INVALID_ENROLLMENT_TOKEN')
 
     const redemption = await queue(() => method(request, enrollment, context), context.signal)
-    if (!(await claim(changeLog.db, enrollment, redemption.hash))) throw new Fault('INVALID_ENROLLMENT_TOKEN')
+    // a certificate for an identity needs no claim: of concurrent requests identity admits one
+    if (method !== identityOtt && !(await claim(changeLog.db, enrollment, redemption.hash)))
+      throw new Fault('INVALID_ENROLLMENT_TOKEN')
     return finish(enrollment, redemption, context)
   }
 
   return async (request, context) => {
-    const hash = randomUUID() // of this request alone
-    const claimed = requestsCertificate(request)
-      ? await claimByToken({ token: request.token, hash, now: now() })
-      : undefined
-    // the steps find the reason why a token cannot be claimed
-    const enrollment = claimed ?? (await findByToken(changeLog.db, request.token))
+    const enrollment = await findByToken(request.token)
     try {
-      return await (claimed
-        ? redeemClaimed(request, claimed, hash, context)
-        : redeemToken(request, enrollment, context))
+      return await redeemToken(request, enrollment, context)
     } catch (err) {
       if (isRefusal(err))
         noteRefusal(context, {
@@ -98,10 +77,6 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
     }
   }
 }
-
-/** For an identity. */
-const requestsCertificate = ({ method, csrPem, serverCsrPem }: EnrollRequest): boolean =>
-  csrPem !== undefined && serverCsrPem === undefined && (method === '' || method === 'ott')
 
 const badToken = {
   kind: 'enrollment',

@@ -44,8 +44,16 @@ async function findWhere(db: Db, which: Sql, name?: string): Promise<readonly St
   return rows.map(storedOf)
 }
 
-export const findByToken = async (db: Db, token: string): Promise<StoredEnrollment | undefined> =>
-  (await findWhere(db, sql`token = ${token}`, 'enrollment-by-token'))[0]
+/** Finds enrollments by their tokens: concurrent requests share one statement. */
+export const enrollmentsByToken = (db: Db): ((token: string) => Promise<StoredEnrollment | undefined>) =>
+  batch(async (tokens: readonly string[]) => {
+    const found = await findWhere(
+      db,
+      sql`token = any(${textsOfAnyLength(tokens)}::text[])`,
+      'enrollments-by-token',
+    )
+    return tokens.map((token) => found.find((one) => one.token === token))
+  })
 
 export const findByOwners = (
   db: Db,
@@ -134,42 +142,6 @@ export async function claim(db: Db, { id, token }: Enrollment, hash: string): Pr
   )
   return rows.length > 0
 }
-
-/** A claim of an enrollment by its token. */
-interface TokenClaim {
-  readonly token: string
-  readonly hash: string
-  readonly now: Date
-}
-
-/**
- * Finds and claims enrollments of identities that issue a certificate: concurrent requests share one statement. Resolves
- * to undefined for a token that cannot be claimed now, or whose row another transaction has locked.
- */
-export const claimsByToken = (db: Db): ((claim: TokenClaim) => Promise<StoredEnrollment | undefined>) =>
-  batch(async (claims: readonly TokenClaim[]) => {
-    const tokens = textsOfAnyLength(claims.map(({ token }) => token))
-    const hashes = textsOfAnyLength(claims.map(({ hash }) => hash))
-    const times = textsOfAnyLength(claims.map(({ now }) => now.toISOString()))
-    const { rows } = await db.query(
-      sql`
-      with free as (
-           select enrollment.id as free_id, entry.hash, row_number() over (partition by enrollment.id) as turn
-             from unnest(${tokens}, ${hashes}, ${times}::timestamptz[]) as entry (token, hash, now)
-            cross join lateral (
-                  select id from enrollment
-                   where token = entry.token and method = 'ott' and expires_at > entry.now
-                     and (claimed_until is null or claimed_until < clock_timestamp())
-                     for no key update skip locked) as enrollment)
-    update enrollment
-       set claimed_until = clock_timestamp() + make_interval(secs => ${CLAIM_SECONDS}), claim_hash = hash
-      from free where id = free_id and turn = 1
- returning ${columns}, claim_hash as "claimHash"`,
-      'claim-enrollments',
-    )
-    const claimed = new Map(rows.map((row) => [row.claimHash, storedOf(row)]))
-    return claims.map(({ hash }) => claimed.get(hash))
-  })
 
 /** Ends a claim without effect: the next request may claim at once. */
 export async function release(db: Db, { id }: Enrollment, hash: string): Promise<void> {
