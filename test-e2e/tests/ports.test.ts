@@ -153,7 +153,7 @@ function namedSockets(env: Instance['env'], instances: readonly Instance[]): Map
   for (const { env } of instances) {
     const directory = env.DATABASE_URL && new URL(env.DATABASE_URL).searchParams.get('host')
     if (directory) named.set(`unix ${directory}/.s.PGSQL.5432`, 'Postgres')
-    named.set(socketAt(new URL(env.NATS_URL ?? '').host), 'Bus')
+    if (env.NATS_URL) named.set(socketAt(new URL(env.NATS_URL).host), 'Bus') // the gateway has none
     for (const [setting, name] of Object.entries(settings))
       if (env[setting]) named.set(socketAt(env[setting]), name)
   }
