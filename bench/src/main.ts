@@ -8,7 +8,7 @@ import { type Product, startProduct } from './product.js'
 import { heading, linesFor } from './report.js'
 import { measureRest } from './rest.js'
 import { routerScenarios } from './router-scenarios.js'
-import type { Scenario } from './scenario.js'
+import { type FloorName, floorNameOf, type Scenario } from './scenario.js'
 import { openBench, scenarios } from './scenarios.js'
 import { seed } from './seed.js'
 import { seedRows } from './seed-rows.js'
@@ -63,15 +63,14 @@ async function run(options: Options): Promise<void> {
 async function measureRequests(
   selected: readonly Scenario[],
   sides: readonly Side[],
-  floors: Readonly<Record<'bare' | 'handshake' | 'hash', Floor>>,
+  floors: Readonly<Record<FloorName, Floor>>,
   options: Options,
 ): Promise<void> {
   const { concurrency, repeat, seconds } = options
   console.log(`concurrency ${concurrency}, ${repeat} turns, rounds of ${seconds} s\n`)
   console.log(heading())
   for (const scenario of selected) {
-    const { floor: kind = 'small' } = scenario
-    const floor = kind === 'small' || kind === 'as-much' ? floors.bare : floors[kind]
+    const floor = floors[floorNameOf(scenario)]
     console.log(linesFor(scenario, sides, await measureInTurns(scenario, sides, floor, options)))
   }
 }

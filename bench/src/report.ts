@@ -1,5 +1,5 @@
 import type { Round } from './measure.js'
-import type { Scenario } from './scenario.js'
+import { floorNameOf, type Scenario } from './scenario.js'
 import type { Side, Turn } from './turns.js'
 
 const columns = [
@@ -45,13 +45,9 @@ export function ratiosOf(
 }
 
 /** A line of the floor and one of each controller: the round with the median of CPU, and the ratios of all. */
-export function linesFor(
-  { name, goalFloors, floor = 'small' }: Scenario,
-  sides: readonly Side[],
-  turns: readonly Turn[],
-): string {
+export function linesFor(scenario: Scenario, sides: readonly Side[], turns: readonly Turn[]): string {
   const bare = medianOf(turns.map((turn) => turn.floor))
-  const floorName = { small: 'bare', 'as-much': 'bare', handshake: 'handshake', hash: 'hash' }[floor]
+  const { name, goalFloors } = scenario
   const ours = ({ rounds }: Turn) => rounds[0]?.cpuMs
   const lines = sides.map((side, at) => {
     const own = ({ rounds }: Turn) => rounds[at]?.cpuMs
@@ -70,7 +66,7 @@ export function linesFor(
       `${partsOf(medianOf(rounds), bare?.cpuMs)}${failuresOf(rounds)}`,
     ])
   })
-  return [lineOf(cellsOf(name, floorName, bare)), ...lines].join('\n')
+  return [lineOf(cellsOf(name, floorNameOf(scenario), bare)), ...lines].join('\n')
 }
 
 /** The round with the median of CPU. */

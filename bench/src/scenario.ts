@@ -19,6 +19,11 @@ export interface Scenario {
   prepare(bench: Bench): Promise<Load> | Load
 }
 
+/** The process that a scenario is compared with. */
+export const floorNameOf = ({ floor = 'small' }: Scenario) =>
+  floor === 'small' || floor === 'as-much' ? 'bare' : floor
+export type FloorName = ReturnType<typeof floorNameOf>
+
 /** A seeded controller, and its sessions. */
 export interface Bench {
   readonly url: string

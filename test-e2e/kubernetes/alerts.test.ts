@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
+import { parts } from './workloads.js'
 
 // Prometheus itself says which alerts fire for series that are made up here: `promtool`, of its Debian package.
 
@@ -144,18 +145,13 @@ const cases: readonly Case[] = [
   },
   {
     name: 'all parts',
-    series: Object.fromEntries(
-      ['gateway', 'identity', 'pki', 'policy', 'sessions'].map((part) => [
-        `up${labels({ part, process: `${part}-1` })}`,
-        '1x60',
-      ]),
-    ),
+    series: Object.fromEntries(parts.map((part) => [`up${labels({ part, process: `${part}-1` })}`, '1x60'])),
     fire: { OverlayNothingScraped: 0, OverlayPartMissing: 0, OverlayProcessDown: 0 },
   },
   {
     name: 'a part without a process, in one of two namespaces',
     series: Object.fromEntries(
-      ['gateway', 'identity', 'pki', 'policy', 'sessions'].flatMap((part) => [
+      parts.flatMap((part) => [
         [`up${labels({ part, process: `${part}-1` })}`, part === 'pki' ? '1x10' : '1x60'],
         [`up${labels({ namespace: 'other', part, process: `${part}-1` })}`, '1x60'],
       ]),

@@ -30,9 +30,8 @@ export function send(
   body: string | Uint8Array,
   type: string = JSON_TYPE,
 ): Answer {
-  const written = writtenForm(body, type)
-  if (containsSecret(written, type)) forbidStoring(c)
-  return sendBytes(c, status, written, type)
+  if (containsSecret(body, type)) forbidStoring(c)
+  return sendBytes(c, status, body, type)
 }
 
 /** The same without a look at the contents: whether it may be stored has been decided. */
@@ -71,8 +70,7 @@ export interface PreparedBody {
 
 export function prepareBody(body: string | Buffer, type: string = JSON_TYPE): PreparedBody {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
-  const written = writtenForm(body, type)
-  const text = typeof written === 'string' ? written : undefined
+  const text = bytes.length <= MAX_TEXT_BYTES ? body.toString() : undefined
   return { bytes, text, type, containsSecret: containsSecret(body, type), gzip: undefined }
 }
 

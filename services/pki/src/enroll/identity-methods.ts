@@ -25,7 +25,6 @@ export const ott =
   async ({ csrPem = '' }, enrollment) => {
     const csr = await parseCsr(csrPem)
     return {
-      hash: hashOf(csr.publicKey),
       // wire: the names that the request asks for are not for identities
       issue: async (keyring) => ({
         ...nothingIssued,

@@ -20,8 +20,11 @@ export type EnrollMethod = (
 
 /** The remaining steps of a request that has passed its checks. */
 export interface Redemption {
-  /** What marks the claim: a digest of what is redeemed, such as the public key or the user name, or an id of the request. */
-  readonly hash: string
+  /**
+   * What marks the claim: a digest of what is redeemed, such as the public key or the user name. Absent: none is needed,
+   * because the owner costs little and admits one of concurrent requests.
+   */
+  readonly hash?: string
   /** Signs what the answer carries. */
   issue(keyring: Keyring): Promise<Issued>
   /** Stores the outcome at the owner of the identity or router. */

@@ -12,9 +12,8 @@ import type { Deps, PkiMethods } from './deps.js'
 /** Redeems a token: adds an authenticator to its identity, or admits its router. The steps are the order of checks. */
 export function enroll(deps: Deps): PkiMethods['enroll'] {
   const { changeLog, owners, routerNaming, queue, now, noteRefusal } = deps
-  const identityOtt = ott(owners, now)
   const methods: Partial<Record<string, EnrollMethod>> = {
-    ott: identityOtt,
+    ott: ott(owners, now),
     ottca: ottca(owners, changeLog.db),
     updb: updb(owners),
     erott: erott(owners, routerNaming),
@@ -22,17 +21,6 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
   }
   const end = eagerEnd(deps)
   const findByToken = enrollmentsByToken(changeLog.db)
-
-  async function finish(
-    enrollment: StoredEnrollment,
-    redemption: Redemption,
-    context: Context,
-  ): Promise<EnrollResponse> {
-    const { issued, registration } = await redeem(deps, enrollment, redemption, context)
-    await end(enrollment, registration, context)
-    if (!registration.isFirst) throw new Fault('INVALID_ENROLLMENT_TOKEN')
-    return { method: enrollment.method, ...issued }
-  }
 
   async function redeemToken(
     request: EnrollRequest,
@@ -48,10 +36,13 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
       throw new Fault('INVALID_ENROLLMENT_TOKEN')
 
     const redemption = await queue(() => method(request, enrollment, context), context.signal)
-    // a certificate for an identity needs no claim: of concurrent requests identity admits one
-    if (method !== identityOtt && !(await claim(changeLog.db, enrollment, redemption.hash)))
+    const { hash } = redemption
+    if (hash !== undefined && !(await claim(changeLog.db, enrollment, hash)))
       throw new Fault('INVALID_ENROLLMENT_TOKEN')
-    return finish(enrollment, redemption, context)
+    const { issued, registration } = await redeem(deps, enrollment, redemption, context)
+    await end(enrollment, registration, context)
+    if (!registration.isFirst) throw new Fault('INVALID_ENROLLMENT_TOKEN')
+    return { method: enrollment.method, ...issued }
   }
 
   return async (request, context) => {
@@ -94,7 +85,7 @@ async function redeem(
     return { issued, registration: await register(issued, context) }
   } catch (err) {
     // a refusal had no effect. After any other failure the owner may have stored it: the claim expires by itself
-    if (isRefusal(err)) await release(changeLog.db, enrollment, hash)
+    if (isRefusal(err) && hash !== undefined) await release(changeLog.db, enrollment, hash)
     if (err instanceof Fault && err.code === 'NOT_FOUND')
       throw new Fault('INVALID_ENROLLMENT_TOKEN', undefined, err)
     throw err
