@@ -1,4 +1,11 @@
-import { authPolicy, externalJwtSigner } from '@overlay/model'
+import {
+  apiSession,
+  authenticator,
+  authPolicy,
+  enrollment,
+  externalJwtSigner,
+  identity as identityKind,
+} from '@overlay/model'
 import type { Followed, FollowLog } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
 import { issuerOf, openTokenKeys, type TokenKeys } from '@overlay/platform/tokens'
@@ -88,6 +95,7 @@ export function openCaches(
     dropped()
   }
   const identity: Followed = followChanges('identity', services.changesOf('identity'), log, writePositions, {
+    kinds: [identityKind.kind, apiSession.kind, authenticator.kind, ...sharedKinds],
     restart: dropAll,
     apply: (changes) => dropChanged(changes, drop, dropAll),
   })
@@ -96,6 +104,7 @@ export function openCaches(
     for (const listener of keysListeners) listener(seen)
   }
   const pki: Followed = followChanges('pki', services.changesOf('pki'), log, writePositions, {
+    kinds: [enrollment.kind, KEYS],
     restart(seen) {
       identities.dropAll()
       keysChanged(seen)
@@ -152,12 +161,15 @@ const KEYS = 'keys'
 /** Rows that concern any number of identities. */
 const sharedKinds: ReadonlySet<string> = new Set([authPolicy.kind, externalJwtSigner.kind])
 
+/** Rows that the answer about their identity contains. */
+const kindsOfIdentities: ReadonlySet<string> = new Set([authenticator.kind, enrollment.kind])
+
 /** Drops the cached values that contain a changed row, and those of the identity that the row belongs to. */
 function dropChanged(changes: readonly Change[], drop: (tag: string) => void, dropAll: () => void): void {
   for (const { kind, id, json } of changes) {
     if (sharedKinds.has(kind)) dropAll()
     drop(`${kind} ${id}`)
-    if (json.length === 0 || kind === 'identities' || kind === 'api-sessions') continue
+    if (json.length === 0 || !kindsOfIdentities.has(kind)) continue
     const { identityId } = JSON.parse(json.toString()) as { identityId?: string | null }
     if (identityId) drop(`identities ${identityId}`)
   }

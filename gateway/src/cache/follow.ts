@@ -12,8 +12,8 @@ import type { WritePositions } from './write-positions.js'
 const GATHER_MS = 20 // changes that share a message; the first is sent at once
 
 /**
- * Follows the changes of a service's rows. `restart` drops all cached values of the service. Both get the position that
- * reads must have reached to see the changes.
+ * Follows the changes of rows of `effects.kinds`. `restart` drops all cached values of the service. Both get the position
+ * that reads must have reached to see the changes.
  */
 export function followChanges(
   schema: string,
@@ -21,6 +21,7 @@ export function followChanges(
   log: FollowLog,
   writePositions: WritePositions,
   effects: {
+    readonly kinds: readonly string[]
     apply(changes: ChangesMessage['changes'], seen: Positions): void
     restart(seen: Positions): void
   },
@@ -38,7 +39,7 @@ export function followChanges(
       yield { upto: at, changes: [], more: false, after: undefined, ageMs: 0, oversized: [] }
     }
     try {
-      yield* owner.watch({ after: at, gatherMs: GATHER_MS, kinds: [], signMs }, context)
+      yield* owner.watch({ after: at, gatherMs: GATHER_MS, kinds: [...effects.kinds], signMs }, context)
     } catch (err) {
       if (err instanceof Fault && err.code === 'OUT_OF_RANGE') at = undefined
       throw err
