@@ -1,3 +1,4 @@
+import { ownBytes } from '@overlay/platform/bytes'
 import { type ApiSession, goTime, type Position } from '@overlay/rpc'
 import { expirationSeconds, type Session } from '../http/session.js'
 import type { AccessToken } from './access-token.js'
@@ -38,7 +39,7 @@ export function cachedSession(session: ApiSession, now: number): CachedSession {
     demandsToken: session.demandsToken,
     countsUntilMs: Number.POSITIVE_INFINITY,
     createdAtMs: session.createdAtMs,
-    json,
+    json: ownBytes(json),
     position,
     storedActivityMs,
     usedAtMs: now,
@@ -60,7 +61,7 @@ export function bearerSession(
     keyId,
     timeoutSeconds: Number.POSITIVE_INFINITY,
     endsAtMs,
-    json: Buffer.from(withMembers(session.json, { token })),
+    json: ownBytes(Buffer.from(withMembers(session.json, { token }))),
     expiresAt: goTime(endsAtMs),
   }
 }

@@ -1,6 +1,7 @@
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { createGzip, gzip } from 'node:zlib'
+import { ownBytes } from '@overlay/platform/bytes'
 import type { Answer } from './endpoint.js'
 import type { RequestContext } from './request-context.js'
 import { CREDENTIAL_HEADERS } from './session.js'
@@ -69,7 +70,7 @@ export interface PreparedBody {
 }
 
 export function prepareBody(body: string | Buffer, type: string = JSON_TYPE): PreparedBody {
-  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  const bytes = ownBytes(typeof body === 'string' ? Buffer.from(body) : body)
   const text = bytes.length <= MAX_TEXT_BYTES ? body.toString() : undefined
   return { bytes, text, type, containsSecret: containsSecret(body, type), gzip: undefined }
 }
@@ -98,9 +99,10 @@ export function sendPrepared(
   const gzipHeaders = [...headers, ...GZIP]
   if (Buffer.isBuffer(body.gzip)) return respond(c, 200, gzipHeaders, body.gzip, varying(c))
   body.gzip ??= compress(bytes).then((compressed) => {
-    body.gzip = compressed
-    onCompressed?.(compressed.length)
-    return compressed
+    const own = ownBytes(compressed)
+    body.gzip = own
+    onCompressed?.(own.length)
+    return own
   })
   return body.gzip.then((compressed) => respond(c, 200, gzipHeaders, compressed, varying(c)))
 }

@@ -1,6 +1,7 @@
 import { type Change, Fault, type Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { coalesced } from '../async/coalesced.js'
+import { ownBytes } from '../bytes.js'
 import { type Database, onlyRow } from '../postgres/database.js'
 import { metrics } from '../process/metrics.js'
 
@@ -41,7 +42,7 @@ export async function openTail(db: Database, onMove: () => void): Promise<Tail> 
 
   function extend(changes: readonly Change[]): void {
     for (const change of changes) {
-      recent.push(change)
+      recent.push({ ...change, json: ownBytes(change.json) })
       bytes += change.json.length
     }
     moveTo({ timeline: end.timeline, number: end.number + changes.length })

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { ownBytes } from '../bytes.js'
 
 /** The JSON of rows of a kind that this replica has sent lately, by all that it is made of. */
 export interface KeptRows {
@@ -28,9 +29,7 @@ export function openKeptRows(): KeptRows {
       return kept?.madeOf === madeOf ? kept.json : undefined
     },
     keep(id, madeOf, json) {
-      const own = Buffer.allocUnsafeSlow(json.length) // a small buffer is a part of a larger one, which it would keep
-      json.copy(own)
-      rows.set(id, { madeOf, json: own })
+      rows.set(id, { madeOf, json: ownBytes(json) })
     },
     areLikely: () => share > 0.5,
     note(found, all) {

@@ -39,12 +39,12 @@ export function collectNodeMetrics(register: Registry): void {
 
 let measured: RecordableHistogram | undefined
 
-/** In nanoseconds, every 10 ms while the process has work, and every second otherwise. */
+/** In nanoseconds, every 10 ms while the process starts or has work, and every second otherwise. */
 function measureLag(): RecordableHistogram {
   const lag = createHistogram()
   let before = performance.eventLoopUtilization()
   let lookedAt = performance.now()
-  let everyMs = AT_REST_MS
+  let everyMs = AT_WORK_MS
   let due = lookedAt + everyMs
   const turn = (): void => {
     const at = performance.now()

@@ -5,7 +5,7 @@ const CHECK_MS = 10_000
 /** Processor time within that time of a process that has nothing to do. */
 const REST_MS = 300
 /** A collection stops the process for up to 1 ms for each MiB of old objects. */
-const MOST_OLD_BYTES = 40 * 1024 * 1024
+const MOST_OLD_BYTES = 64 * 1024 * 1024
 
 /**
  * Collects garbage once after each burst of work. V8 gives memory back only as part of a collection, and a process
