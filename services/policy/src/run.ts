@@ -42,7 +42,9 @@ export async function runPolicy(
         const followed = service.engine.isHeard()
           ? 'ok'
           : 'changes of this schema or of identity are not heard of'
-        return { ready, checks: { ...checks, followed } }
+        const isLoaded = service.engine.isLoaded()
+        const memory = isLoaded ? 'ok' : 'rows of this schema or of identity are not loaded yet'
+        return { ready: ready && isLoaded, checks: { ...checks, followed, memory } }
       }
       const hosted = [
         host(EntityServiceService, service.entities),

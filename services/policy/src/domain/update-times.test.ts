@@ -67,8 +67,17 @@ test('updates that are not stored stay pending, on top of the stored times', () 
 
 test('a stored time for all identities differs for all', () => {
   const times = updateTimes()
-  expect(times.adopt(stored({ everybodyAtMs: 5 }))).toBe('all')
+  times.adopt(stored({ rows: [{ id: 'a', atMs: 1 }] }))
+  expect(times.adopt(stored({ batch: 2, everybodyAtMs: 5 }))).toBe('all')
   expect(times.of('a')).toBe(5)
+})
+
+test('the first stored times differ for all, unless there are updates of this replica', () => {
+  const rows = [{ id: 'a', atMs: 7 }]
+  expect(updateTimes().adopt(stored({ rows }))).toBe('all')
+  const times = updateTimes()
+  times.add(policy(1, 1000, ['b']))
+  expect(times.adopt(stored({ rows }))).toEqual(['a'])
 })
 
 test('updates of an old timeline are covered with the beginning of the new one', () => {

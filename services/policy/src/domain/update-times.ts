@@ -87,7 +87,9 @@ export function updateTimes(): UpdateTimes {
     },
     adopt(stored) {
       const everybodyBefore = Math.max(draftEverybody, everybody)
-      const ids = [...new Set([...draftRows.keys(), ...stored.rows.map(({ id }) => id)])]
+      // no time was returned before the first batch: comparing a million rows would find all of them
+      const isFirst = batch === 0 && stored.batch > 0 && pending.length === 0
+      const ids = isFirst ? [] : [...new Set([...draftRows.keys(), ...stored.rows.map(({ id }) => id)])]
       const before = ids.map(of)
       for (const { id, atMs } of stored.rows) {
         rows.set(id, atMs)
@@ -102,7 +104,7 @@ export function updateTimes(): UpdateTimes {
       pending = pending.filter((update) => !isCovered(update))
       if (pending.length === 0) deleted.clear()
       for (const update of pending) draw(update)
-      if (Math.max(draftEverybody, everybody) !== everybodyBefore) return 'all'
+      if (isFirst || Math.max(draftEverybody, everybody) !== everybodyBefore) return 'all'
       return ids.filter((id, i) => of(id) !== before[i])
     },
     draft: () => ({

@@ -34,6 +34,8 @@ export interface Waits {
   isFresh(): boolean
   /** Memory has all that policy and identity had before this time. Infinity before they are loaded. */
   ageMs(): number
+  /** Policy and identity were loaded since the start: from then on, memory answers while they are away. */
+  isLoaded(): boolean
   /** The streams of policy and identity work. */
   isHeard(): boolean
 }
@@ -108,6 +110,7 @@ export function waitsOn(
     async ensureReads(policy, call) {
       if (isBehind(own, { policy })) await bestEffort('policy', reach([own], call, { policy }))
     },
+    isLoaded,
     isFresh: () => access.every((projection) => projection.isFresh()),
     ageMs: () => Math.max(...access.map((projection) => projection.ageMs())),
     isHeard: () => access.every((projection) => projection.isHeard()),
