@@ -1,5 +1,6 @@
 import { withClient } from '@overlay/launcher/testing'
 import { logIn, managementRoot, openApi } from './api.js'
+import { measureColdStart } from './cold-start.js'
 import { type Fleet, startFleet } from './fleet.js'
 import { bareServer, type Floor, hashAlone } from './floor.js'
 import { type Options, type RunningController, readOptions, usage } from './options.js'
@@ -32,6 +33,7 @@ async function run(options: Options): Promise<void> {
     young: youngScenarios,
     rest: [],
     'policy-change': [],
+    'cold-start': [],
   }[mode]
   const unknown = only.find((name) => !all.some((scenario) => scenario.name === name))
   if (unknown) throw new Error(`--only: '${unknown}' is none of ${all.map(({ name }) => name).join()}`)
@@ -51,6 +53,7 @@ async function run(options: Options): Promise<void> {
   console.log()
   if (mode === 'rest') return await measureRest(sides, console.log)
   if (mode === 'policy-change') return await measurePolicyChange(sides, options.repeat, console.log)
+  if (mode === 'cold-start') return await measureColdStart(sides, options.repeat, console.log)
   const floors = {
     bare: opened.use(await bareServer()),
     handshake: opened.use(await bareServer('rsa')),

@@ -2,12 +2,13 @@ import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Topology, topologyOf } from './topology.js'
 
-export const usage = `npm run bench [-- [routers|rest|young|policy-change] OPTIONS]
+export const usage = `npm run bench [-- [routers|rest|young|policy-change|cold-start] OPTIONS]
 
 Without --url it starts the product in a directory of its own and stops it at the end.
-With 'routers' it connects test routers and measures what they cost. 'rest' measures CPU and memory without requests.
+With 'routers' it connects test routers and measures what they cost. 'rest' measures CPU and memory without requests, twice.
 'young' restarts the product before each scenario, and measures its first requests. 'policy-change' changes a policy
-while sessions are open: 195,000 pairs and 20,000 sessions with --scale 20.
+while sessions are open: 195,000 pairs and 20,000 sessions with --scale 20. 'cold-start' kills the process of one part
+after the other, and measures the start of its successor: use --separate 1.
 
   --scale N          size: N times 1,000 identities, 100 services, 50 policies, 5 routers (default 1)
   --authenticators N passwords and N certificates more, as rows of the database; not with --url
@@ -50,7 +51,7 @@ export interface Options {
   readonly beside: { readonly directory: string } | RunningController | undefined
 }
 
-const modes = ['requests', 'routers', 'rest', 'young', 'policy-change'] as const
+const modes = ['requests', 'routers', 'rest', 'young', 'policy-change', 'cold-start'] as const
 export type Mode = (typeof modes)[number]
 
 /** So many processes with all parts, or so many of each part. */

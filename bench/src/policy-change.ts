@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Api, clientRoot, forEach, logIn, openApi } from './api.js'
+import type { Api } from './api.js'
+import { openSessions } from './open-sessions.js'
 import { sumOf, timesOf } from './processor-time.js'
 import { digits } from './report.js'
-import { client } from './scenario.js'
-import { allAttribute, names, password, roles } from './topology.js'
+import { allAttribute, roles } from './topology.js'
 import type { Side } from './turns.js'
 
 const sessionsOpen = 20_000
@@ -46,7 +46,7 @@ async function changeOnce(side: Side): Promise<string[]> {
   const granted = await untilQuiet(side, () => admin.request('PATCH', policyPath, everybody))
   const services = await servicesOfPolicy(admin, policy.id)
   const before = await countSessions(admin)
-  const opened = await openSessions(side, services)
+  const opened = await openSessions(side, sessionsOpen, services.length, async () => services)
   const all = await countSessions(admin)
   let endedMs = 0
   const taken = await untilQuiet(side, async () => {
@@ -92,21 +92,6 @@ async function servicesOfPolicy(admin: Api, policyId: string): Promise<string[]>
     `/service-policies/${policyId}/services?limit=500`,
   )
   return services.map(({ id }) => id)
-}
-
-/** Sessions of identities that have a password, for these services. Returns how many. */
-async function openSessions({ bench }: Side, services: readonly string[]): Promise<number> {
-  const { url, seeded } = bench
-  const { withPassword } = seeded.topology
-  const holders = Math.min(withPassword, Math.ceil(sessionsOpen / Math.max(1, services.length)))
-  using anonymous = openApi(url, clientRoot, 8)
-  await forEach(holders, 8, async (at) => {
-    const token = await logIn(anonymous, names.username(at), password, client)
-    using api = openApi(url, clientRoot, 1)
-    api.use(token)
-    for (const serviceId of services) await api.request('POST', '/sessions', { serviceId, type: 'Dial' })
-  })
-  return holders * services.length
 }
 
 /** The time since which the number of sessions has not changed, after it has become smaller. */

@@ -33,6 +33,19 @@ function statsOf(pids: readonly number[]): Map<number, Stat> {
   return new Map([...stats].filter(([pid]) => isIncluded(pid)))
 }
 
+/** The process of a part that has one: its CPU since its start, and its largest resident set. */
+export function processOf(
+  pids: readonly number[],
+  part: string,
+): { readonly pid: number; readonly ms: number; readonly peakMib: number } | undefined {
+  for (const [pid, { ms }] of statsOf(pids)) {
+    if (partOf(pid) !== part) continue
+    const [, kib] = /^VmHWM:\s+(\d+) kB/m.exec(readProc(`${pid}/status`) ?? '') ?? []
+    return { pid, ms, peakMib: Number(kib ?? 0) / 1024 }
+  }
+  return undefined
+}
+
 /** Resident memory of all processes of a part, in KiB. */
 export function memoryKib(pids: readonly number[], part: string): number {
   let sum = 0

@@ -11,9 +11,13 @@ import type { Layout, RunningController } from './options.js'
 export interface Product extends RunningController, AsyncDisposable {
   /** Runs work with the URL of the owner of its database. */
   withDatabase(work: (ownerUrl: string) => Promise<void>): Promise<void>
+  /** Of the health and the metrics of all processes. */
+  readonly metricsUrl: string
   /** Restarts all processes with the same data and addresses. */
   restart(): Promise<void>
 }
+
+export const isProduct = (running: RunningController | Product): running is Product => 'restart' in running
 
 const root = join(import.meta.dirname, '../..')
 const parts = ['gateway', 'identity', 'pki', 'policy', 'sessions']
@@ -34,12 +38,14 @@ export async function startProduct({ directory, layout }: ProductOptions = {}): 
   const home = await mkdtemp(join(tmpdir(), 'overlay-bench-'))
   const address = `localhost:${await freePort()}`
   const ctrlAddress = `localhost:${await freePort()}`
+  const metricsAddress = `127.0.0.1:${await freePort()}`
   const env = {
     ...process.env,
     ...hashing,
     OVERLAY_HOME: home,
     OVERLAY_ADDRESS: address,
     OVERLAY_CTRL_ADDRESS: ctrlAddress,
+    OVERLAY_METRICS_ADDRESS: metricsAddress,
   }
   const processes = layout ? processesOf(layout) : []
   let launcher = await launch(env, directory, processes)
@@ -51,6 +57,7 @@ export async function startProduct({ directory, layout }: ProductOptions = {}): 
       return [launcher.pid]
     },
     ctrlAddress,
+    metricsUrl: `http://${metricsAddress}`,
     withDatabase: (work) => withDatabase(readLauncherSettings(env), () => undefined, work),
     async restart() {
       await launcher.stop()

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { between, processesOf, proportionalMib, sumOf, timesOf } from './processor-time.js'
+import { isProduct } from './product.js'
 import { digits } from './report.js'
 import type { Side } from './turns.js'
 
@@ -7,8 +8,25 @@ import type { Side } from './turns.js'
 const SETTLE_SECONDS = 75
 const SECONDS = 30
 
-/** Prints CPU and memory of each part of each controller while it has no requests, all at the same time. */
+/**
+ * Prints CPU and memory of each part of each controller while it has no requests, all at the same time: after it was
+ * filled, and again after a restart where it was started here.
+ */
 export async function measureRest(sides: readonly Side[], print: (line: string) => void): Promise<void> {
+  print('after it was filled')
+  await measureOnce(sides, print)
+  const restarted: Side[] = []
+  for (const side of sides)
+    if (isProduct(side.running)) {
+      await side.running.restart()
+      restarted.push(side)
+    }
+  if (restarted.length === 0) return
+  print('\nafter a restart')
+  await measureOnce(restarted, print)
+}
+
+async function measureOnce(sides: readonly Side[], print: (line: string) => void): Promise<void> {
   await pause(SETTLE_SECONDS * 1000)
   const before = sides.map(({ running }) => timesOf(running.pids))
   await pause(SECONDS * 1000)

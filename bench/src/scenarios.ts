@@ -9,7 +9,7 @@ import { signInScenarios } from './sign-in-scenarios.js'
 import { names, password } from './topology.js'
 
 const loggedInIdentities = 200
-const enrollmentsOfRound = 240
+const enrollmentsOfRound = 1500
 
 export function openBench(
   url: string,

@@ -1,7 +1,7 @@
 import type { Floor } from './floor.js'
 import { measure } from './measure.js'
 import type { Options } from './options.js'
-import type { Product } from './product.js'
+import { isProduct } from './product.js'
 import { digits } from './report.js'
 import type { Scenario } from './scenario.js'
 import { scenarios } from './scenarios.js'
@@ -48,9 +48,9 @@ export async function measureYoung(
   }
 }
 
-async function restart(running: object): Promise<void> {
-  if (!('restart' in running)) throw new Error('only a product that is started here can be restarted')
-  await (running as Product).restart()
+async function restart(running: Side['running']): Promise<void> {
+  if (!isProduct(running)) throw new Error('only a product that is started here can be restarted')
+  await running.restart()
 }
 
 function lineFor(scenario: string, side: string, ratios: readonly number[]): string {

@@ -1,0 +1,77 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Api } from './api.js'
+import { openSessions } from './open-sessions.js'
+import { processOf } from './processor-time.js'
+import { isProduct } from './product.js'
+import { digits } from './report.js'
+import type { Side } from './turns.js'
+
+const parts = ['policy', 'sessions', 'identity', 'pki', 'gateway']
+const sessionsOpen = 20_000
+const perIdentity = 10
+const LOOK_MS = 20
+const QUIET_MS = 1000
+/** CPU within that time at which a process counts as quiet. */
+const quietCpuMs = 60
+const LONGEST_MS = 600_000
+
+/** Opens sessions, then kills the process of one part after the other, and prints what its successor takes to start. */
+export async function measureColdStart(
+  sides: readonly Side[],
+  repeat: number,
+  print: (line: string) => void,
+): Promise<void> {
+  for (const side of sides) {
+    const servicesOf = async (api: Api) =>
+      (await api.request<{ id: string }[]>('GET', `/services?limit=${perIdentity}`)).map(({ id }) => id)
+    const opened = await openSessions(side, sessionsOpen, perIdentity, servicesOf)
+    print(`${side.name}: ${opened} sessions opened`)
+    for (let round = 0; round < repeat; round++)
+      for (const part of parts) print(`${side.name}: ${await startOf(side, part)}`)
+  }
+}
+
+async function startOf({ running }: Side, part: string): Promise<string> {
+  if (!isProduct(running)) throw new Error('only a product that is started here can be restarted')
+  const { pids, metricsUrl } = running
+  const find = () => processOf(pids, part)
+  const former = find()
+  if (!former) throw new Error(`${part} has no process of its own: use --separate 1`)
+  process.kill(former.pid, 'SIGKILL')
+  const started = performance.now()
+  const since = (): number => performance.now() - started
+
+  for (let next = find(); ; next = find()) {
+    if (next && next.pid !== former.pid && (await isReady(metricsUrl, part))) break
+    await pauseUnlessLate(since(), LOOK_MS)
+  }
+  const readyMs = since()
+  for (;;) {
+    const [last, lastMs] = [find(), since()]
+    await pauseUnlessLate(lastMs, QUIET_MS)
+    const now = find()
+    if (!last || !now || now.pid !== last.pid || now.ms - last.ms >= quietCpuMs) continue
+    const stopMs = await longestStopMs(metricsUrl, part)
+    return `${part}: ready after ${digits(readyMs)} ms, quiet after ${digits(lastMs)} ms, ${digits(last.ms)} ms of CPU, largest resident set ${digits(now.peakMib)} MiB, longest stop of the event loop ${digits(stopMs)} ms`
+  }
+}
+
+async function pauseUnlessLate(waitedMs: number, ms: number): Promise<void> {
+  if (waitedMs > LONGEST_MS) throw new Error('a process has not started in time')
+  await pause(ms)
+}
+
+async function isReady(metricsUrl: string, part: string): Promise<boolean> {
+  const answer = await fetch(`${metricsUrl}/healthz/ready`)
+  const { checks } = (await answer.json()) as { readonly checks: Readonly<Record<string, string>> }
+  return checks[part] === 'ok'
+}
+
+/** Since its start: nothing else reads the metrics. */
+async function longestStopMs(metricsUrl: string, part: string): Promise<number> {
+  const text = await (await fetch(`${metricsUrl}/metrics`)).text()
+  const sample = new RegExp(`^nodejs_eventloop_lag_max_seconds\\{[^}]*process="${part}"[^}]*\\} (\\S+)`, 'm')
+  const [, seconds] = sample.exec(text) ?? []
+  if (seconds === undefined) throw new Error(`${part} has no metric of the event loop`)
+  return Number(seconds) * 1000
+}
