@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { withClient } from '@overlay/launcher/testing'
-import type { Random } from './random.js'
+import { dealer, type Random } from './random.js'
 import type { Topology } from './topology.js'
 
 export const faultNames = [
@@ -23,14 +23,19 @@ export interface FaultOptions {
   readonly busAwayMs: number
 }
 
-/** Each function causes its fault for some time, ends it, and returns a description. */
+/**
+ * Each function causes its fault for some time, ends it, and returns a description. Those that have a victim take
+ * every process once before they take one again.
+ */
 export function faultsOf(
   { product, postgres, bus, server, clocks, sameProcesses }: Topology,
   random: Random,
   { busAwayMs }: FaultOptions,
 ): Record<FaultName, () => Promise<string>> {
   const pidOf = (name: string): number => product.processes.get(name)?.pid() ?? noProcess()
-  const one = (): string => random.pick(product.processes.keys()) ?? noProcess()
+  const victims = () => dealer(random, () => product.processes.keys())
+  const [nextToKill, nextToPause, nextClock] = [victims(), victims(), victims()]
+  const nextPartToKill = dealer(random, () => sameProcesses)
 
   const away = async (proxy: typeof bus, how: 'cut' | 'stall', ms: number): Promise<string> => {
     proxy[how]()
@@ -40,17 +45,17 @@ export function faultsOf(
   }
   return {
     async kill() {
-      const name = one()
+      const name = nextToKill() ?? noProcess()
       process.kill(pidOf(name), 'SIGKILL')
       return name
     },
     async 'kill-part'() {
-      const [part, names] = random.pick(sameProcesses) ?? noProcess()
+      const [part, names] = nextPartToKill() ?? noProcess()
       for (const name of names) process.kill(pidOf(name), 'SIGKILL')
       return part
     },
     async pause() {
-      const name = one()
+      const name = nextToPause() ?? noProcess()
       const pid = pidOf(name)
       const ms = 5000 + random.int(15_000)
       process.kill(pid, 'SIGSTOP')
@@ -59,7 +64,7 @@ export function faultsOf(
       return `${name} ${ms} ms`
     },
     async clock() {
-      const name = one()
+      const name = nextClock() ?? noProcess()
       const ms = 5000 + random.int(5000)
       const by = clocks.jump(pidOf(name))
       await pause(ms)

@@ -9,8 +9,9 @@ import { type Calm, openCalm } from './calm.js'
 import { checkAtRest } from './checks-at-rest.js'
 import { emptyShared, openContender } from './contender.js'
 import { type FaultName, faultsOf } from './faults.js'
+import { openMemory } from './memory.js'
 import { type Options, readOptions, usage } from './options.js'
-import { type Random, randomOf } from './random.js'
+import { dealer, type Random, randomOf } from './random.js'
 import { openReport, type Report, rules } from './report.js'
 import { administrator, startTopology, type Topology } from './topology.js'
 import { openTrafficWorker, type TrafficWorker } from './traffic-worker.js'
@@ -66,9 +67,10 @@ async function soak(options: Options): Promise<boolean> {
   const isLong = minutes >= LONG_MINUTES
   const faults = faultsOf(topology, random, { busAwayMs: isLong ? 60_000 : 6000 })
   await using traffic = await openTraffic(run, topology)
+  const nextFault = dealer(random, () => options.faults)
   const startedAt = performance.now()
-  let afterFiveMinutes: number | undefined
-  const endsAt = performance.now() + minutes * 60_000
+  const endsAt = startedAt + minutes * 60_000
+  const memory = openMemory(startedAt + WARM_MS, endsAt)
   for (let round = 1; performance.now() < endsAt; round += 1) {
     const until = Math.min(endsAt, performance.now() + roundSeconds * 1000)
     const working = new AbortController()
@@ -78,7 +80,7 @@ async function soak(options: Options): Promise<boolean> {
     )
     while (performance.now() < until) {
       await pause(CALM_BETWEEN_MS + random.int(CALM_BETWEEN_MS))
-      const name = random.pick(options.faults) as FaultName | undefined
+      const name = nextFault() as FaultName | undefined
       if (name && performance.now() < until) await causeFault(name, faults, topology, calm, report, slack)
     }
     await untilResolved(workers)
@@ -87,15 +89,18 @@ async function soak(options: Options): Promise<boolean> {
     await checkAtRest(run, admin, workers, randomOf(seed, `rest ${round}`)).catch((err: unknown) =>
       report.violated(rules.agree, { error: String(err) }),
     )
-    const memory = await topology.memoryMiB()
-    if (afterFiveMinutes === undefined && performance.now() - startedAt > WARM_MS) afterFiveMinutes = memory
+    const mib = await topology.memoryMiB()
+    memory.add(performance.now(), mib)
     console.log(
-      `round ${round}: ${report.operations()} operations, ${report.violations()} violations, ${memory} MiB`,
+      `round ${round}: ${report.operations()} operations, ${report.violations()} violations, ${mib} MiB`,
     )
-    report.log('memory', { memory })
-    if (performance.now() < endsAt || afterFiveMinutes === undefined || !isLong) continue
-    if (memory <= MOST_GROWTH * afterFiveMinutes) report.passed(rules.memory)
-    else report.violated(rules.memory, { afterFiveMinutes, memory })
+    report.log('memory', { mib })
+  }
+  if (isLong) {
+    const compared = memory.compared()
+    if (compared.last <= MOST_GROWTH * compared.first) report.passed(rules.memory)
+    else report.violated(rules.memory, compared)
+    console.log(`memory: ${compared.first} MiB, at the end ${compared.last} MiB`)
   }
   for (const one of [...workers, ...contenders]) one[Symbol.dispose]()
   const summary = report.summary()

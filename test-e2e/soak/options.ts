@@ -9,7 +9,8 @@ export const usage = `npm run soak [-- OPTIONS]
 Starts the product with two processes for each part, on a Postgres and a bus of its own. Several clients make random
 operations through all gateways and compare every answer with a model, and routers carry traffic, while processes are
 killed and paused, their clocks jump by two hours, Postgres and bus are cut off or stall, and the disk is full. From 15
-minutes on, the bus is away for a minute at a time, and memory at the end is compared with that after five minutes. The exit code is 0 when every rule holds.
+minutes on, the bus is away for a minute at a time, and memory is compared: of the time from five minutes on, the last
+quarter with the first. The exit code is 0 when every rule holds.
 
   --minutes N        length of the run (default 60)
   --round N          seconds between two looks at everything at rest (default 90)

@@ -8,6 +8,15 @@ export interface Random {
   pick<T>(list: Iterable<T>): T | undefined
 }
 
+/** Deals the elements of a list in random order, each once before any comes again. Undefined: the list is empty. */
+export function dealer<T>(random: Random, list: () => Iterable<T>): () => T | undefined {
+  let left: T[] = []
+  return () => {
+    if (left.length === 0) left = [...list()]
+    return left.splice(random.int(left.length), 1)[0]
+  }
+}
+
 /** mulberry32, seeded by FNV-1a over the seed and the name of the stream. */
 export function randomOf(seed: number, stream: string): Random {
   let state = 0x811c9dc5
