@@ -45,9 +45,18 @@ export interface Network extends AsyncDisposable {
   stop(): Promise<void>
 }
 
-const admin = { username: 'admin', password: 'correct horse' }
+export const networkAdmin = { username: 'admin', password: 'correct horse' }
 
+/** Against the manifests where the run says so. */
 export async function startNetwork(options: NetworkOptions = {}): Promise<Network> {
+  if (process.env.OVERLAY_TEST_MANIFESTS) {
+    const { startNetworkOfPods } = await import('./cluster/network.js')
+    return startNetworkOfPods(options)
+  }
+  return startNetworkOfProcesses(options)
+}
+
+async function startNetworkOfProcesses(options: NetworkOptions): Promise<Network> {
   const { gateways = 1, identities = 1, pkis = 1, policies = 1, sessions = 1, env = {}, entry } = options
   const database = options.database ?? (await testDatabase('identity', 'pki', 'policy', 'sessions'))
   const [bus, port] = [await testBus(), await freePort()]
@@ -58,8 +67,8 @@ export async function startNetwork(options: NetworkOptions = {}): Promise<Networ
     OVERLAY_HOME: home,
     OVERLAY_ADDRESS: address,
     OVERLAY_CTRL_ADDRESS: ctrlAddress,
-    OVERLAY_ADMIN_USERNAME: admin.username,
-    OVERLAY_ADMIN_PASSWORD: admin.password,
+    OVERLAY_ADMIN_USERNAME: networkAdmin.username,
+    OVERLAY_ADMIN_PASSWORD: networkAdmin.password,
     DATABASE_URL: database.ownerUrl,
     NATS_URL: bus.url,
     ...env,
@@ -94,13 +103,13 @@ export async function startNetwork(options: NetworkOptions = {}): Promise<Networ
     databaseUrl: database.ownerUrl,
     processes,
     admin: (...addresses) =>
-      logInAsAdmin({ addresses: addresses.length > 0 ? addresses : [address], caPem }, admin),
+      logInAsAdmin({ addresses: addresses.length > 0 ? addresses : [address], caPem }, networkAdmin),
     [Symbol.asyncDispose]: () => dispose(product),
   }
 }
 
 /** The lines of the logs of a home that report a refused call. */
-async function refusedCalls(home: string): Promise<readonly string[]> {
+export async function refusedCalls(home: string): Promise<readonly string[]> {
   const logs = (await readdir(home)).filter((name) => name.endsWith('.log'))
   const texts = await Promise.all(logs.map((name) => readFile(join(home, name), 'utf8')))
   return texts.flatMap((text) => text.split('\n').filter((line) => line.includes('"call refused"')))

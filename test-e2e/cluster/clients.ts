@@ -7,6 +7,7 @@ import { enrollRouter } from '../router/identity.js'
 import { startRouter, type TestRouter } from '../router/router.js'
 import { type Connection, connectSdk, echo, type TestSdk } from '../router/sdk.js'
 import { exchange, openSession, until } from '../traffic.js'
+import { developmentAdmin } from './tested.js'
 
 /** Clients of a network that check every answer. None repeats a request, and none of their connections may end. */
 export interface Clients extends AsyncDisposable {
@@ -101,11 +102,10 @@ function addApiClients(load: Load, { server, admin, member, serviceId }: ApiClie
   })
   load.add('logins by password', async () => {
     using client = openClient(server, '/edge/management/v1')
-    const credentials = { username: 'admin', password: 'development' }
     const { token } = await client.request<{ token: string }>(
       'POST',
       '/authenticate?method=password',
-      credentials,
+      developmentAdmin,
     )
     client.use(token)
     const { name } = await client.request<{ name: string }>('GET', '/current-identity')

@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFailed, test } from 'vitest'
 import { type Clients, startClients } from './clients.js'
-import { buildImage, type Cluster } from './cluster.js'
+import type { Cluster } from './cluster.js'
+import { buildImage } from './image.js'
+import { canFilter } from './network-policies.js'
 import { canRunPods } from './pod-network.js'
-import { logIn, startDevelopment } from './tested.js'
+import { logIn, startDevelopment, started } from './tested.js'
 
 // namespaces and interfaces need root
 describe.skipIf(!canRunPods() && process.env.CI !== 'true')('the development overlay', () => {
@@ -34,12 +36,25 @@ describe.skipIf(!canRunPods() && process.env.CI !== 'true')('the development ove
   }
 
   test('serves clients and routers', async () => {
-    await cluster.settled()
-    cluster.problems.length = 0 // pki ends and is started again until the job has created the keys
+    await started(cluster)
     const { server, admin } = await logIn(cluster)
     clients = await startClients(server, admin, cluster.addressOf('control'))
     await clients.round()
     expect(cluster.problems).toEqual([])
+  })
+
+  test('lets pods connect to those that the policies name, at their ports', async ({ skip }) => {
+    skip(!canFilter(), 'network policies are not enforced, because nftables is missing')
+    const connection = async (from: string, to: string, port: number): Promise<string> => {
+      const [[source], [target]] = [cluster.endpoints(from), cluster.endpoints(to)]
+      if (!source || !target) throw new Error(`${from} or ${to} has no pod`)
+      return source.connectionTo(target.address, port)
+    }
+    expect(await connection('gateway', 'policy', 7000)).toBe('opened')
+    expect(await connection('identity', 'pki', 7000)).toBe('opened')
+    expect(await connection('policy', 'pki', 7000)).toBe('dropped')
+    expect(await connection('policy', 'gateway', 1280)).toBe('dropped')
+    expect(await connection('gateway', 'policy', 9000)).toBe('dropped') // of the monitoring
   })
 
   test('is scaled up and down, and no request fails', async () => {

@@ -1,14 +1,16 @@
 import { execFile } from 'node:child_process'
 import { EventEmitter } from 'node:events'
 import { appendFileSync } from 'node:fs'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { parseAllDocuments } from 'yaml'
 import type { KubernetesObject } from '../kubernetes/kustomize.js'
+import type { NetworkPolicy } from '../kubernetes/network-policy.js'
 import { type Balancer, startBalancer } from './balancer.js'
 import { type ContainerSpec, portOf, type ServiceSpec, type WorkloadSpec } from './manifests.js'
+import { canFilter, type Endpoint, enforce } from './network-policies.js'
 import { type Pod, type PodDeps, startPod } from './pod.js'
 import { openPodNetwork } from './pod-network.js'
 import { isStandIn, type StandIn, startStandIn } from './stand-ins.js'
@@ -34,7 +36,8 @@ export interface ClusterOptions {
  * container is a process with its user, its root, its mounts and exactly its environment; containers listen at
  * 0.0.0.0 as in a cluster. Names of services resolve to the addresses of ready pods, or to an address at which a
  * balancer passes connections through to them. Containers of Postgres and NATS are replaced by the servers of the other
- * tests. Network policies, resources, disruption budgets and autoscalers are not executed. Requires root.
+ * tests. Network policies are enforced where nftables is installed. Resources, disruption budgets and autoscalers are not
+ * executed. Requires root.
  */
 export interface Cluster extends AsyncDisposable {
   /** `localhost:port` of a service for clients outside. */
@@ -46,8 +49,8 @@ export interface Cluster extends AsyncDisposable {
   until(check: () => boolean): Promise<void>
   /** Resolves when all workloads are as their manifests want them, and all jobs are complete. */
   settled(): Promise<void>
-  /** Replaces config maps and the templates of workloads by those of these objects, and runs their jobs. */
-  apply(objects: readonly KubernetesObject[]): void
+  /** Replaces config maps, network policies and the templates of workloads by those of these objects, and runs their jobs. */
+  apply(objects: readonly KubernetesObject[]): Promise<void>
   /** What pods did that healthy ones do not: restarts, failed probes, stops that took too long. */
   readonly problems: string[]
   /** The directory of logs. */
@@ -104,6 +107,25 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     services.set(metadata.name, { name: metadata.name, spec, address })
   }
   for (const service of services.values()) await listen(service)
+
+  const endpoints = new Set<Endpoint>()
+  for (const { address, spec } of services.values())
+    if (address) endpoints.add({ address, labels: spec.selector })
+  const specsOfPolicies = (among: readonly KubernetesObject[]) =>
+    of('NetworkPolicy', among).map(({ spec }) => spec as NetworkPolicy)
+  const policies = canFilter() ? enforce(network, specsOfPolicies(objects)) : undefined
+  if (!policies) {
+    if (process.env.CI === 'true') throw new Error('nftables is missing: network policies cannot be enforced')
+    console.warn('network policies are not enforced, because nftables is missing')
+  }
+  async function admit(endpoint: Endpoint): Promise<() => Promise<void>> {
+    endpoints.add(endpoint)
+    await policies?.update([...endpoints])
+    return async () => {
+      endpoints.delete(endpoint)
+      await policies?.update([...endpoints])
+    }
+  }
 
   /** What connections to a port of a service go to. */
   function targetsOf(service: NamedService, at: number): { host: string; port: number }[] {
@@ -169,6 +191,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       if (found === undefined) throw new Error(`there is no image ${reference}`)
       return found
     },
+    admit,
     changed,
     note,
     problem: (text) => {
@@ -217,8 +240,10 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       return service ? podsOf(service) : []
     },
     until,
-    apply(changed) {
+    async apply(changed) {
       setConfigMaps(changed)
+      const changedPolicies = specsOfPolicies(changed)
+      if (changedPolicies.length > 0) await policies?.replace(changedPolicies)
       for (const kind of ['Deployment', 'StatefulSet'])
         for (const { metadata, spec } of of(kind, changed)) workloadOf(metadata.name).roll(spec.template)
       if (of('Job', changed).length > 0) runJobs(changed)
@@ -231,8 +256,8 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     problems,
     directory,
     async [Symbol.asyncDispose]() {
-      await Promise.all([...jobs, ...workloads.values()].map((one) => one.stop()))
-      for (const one of [...balancers, ...standIns, network]) await one[Symbol.asyncDispose]()
+      await Promise.all([...jobs, ...workloads.values()].map((one) => one.kill()))
+      for (const one of [...balancers, ...standIns, policies, network]) await one?.[Symbol.asyncDispose]()
       await rm(directory, { recursive: true })
     },
   }
@@ -259,10 +284,4 @@ async function certificates(): Promise<readonly KubernetesObject[]> {
   return parseAllDocuments(stdout)
     .map((document) => document.toJS() as KubernetesObject | null)
     .filter((object) => object !== null)
-}
-
-/** Writes the files of the image of this project, or of another checkout of it. */
-export async function buildImage(directory: string, checkout = root): Promise<void> {
-  await mkdir(join(directory, '..'), { recursive: true })
-  await run('sh', ['scripts/image.sh', directory], { cwd: checkout, maxBuffer: 1 << 24 })
 }

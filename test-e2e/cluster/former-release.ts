@@ -13,10 +13,12 @@ export const git = async (...args: string[]): Promise<string> =>
 export async function formerRelease(): Promise<string> {
   const release = await git('log', '-1', '--format=%H', '-E', '--grep=^release: [0-9.]+$', 'HEAD^')
   if (release !== '') return release
-  const commit = await git('rev-parse', 'HEAD^')
+  const commit = await commitBefore()
   console.log(`no release is in the history of this clone: using the commit before this one, ${commit}`)
   return commit
 }
+
+export const commitBefore = (): Promise<string> => git('rev-parse', 'HEAD^')
 
 /** Writes the files of a commit into a new directory. */
 export async function checkOut(commit: string, directory: string): Promise<void> {

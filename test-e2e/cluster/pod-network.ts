@@ -10,10 +10,13 @@ const run = promisify(execFile)
 export interface PodNetwork extends AsyncDisposable {
   /** Of the machine, and of the name server. */
   readonly host: string
+  readonly bridge: string
   /** An address for a pod or a service. A free one is used again as late as possible. */
   allocate(): string
   /** Gives the network namespace of the process an interface with the address. */
   attach(pid: number, address: string): Promise<void>
+  /** Takes the interface away. The kernel may keep the namespace of a killed process for minutes, for its connections. */
+  detach(address: string): Promise<void>
   /** Lets this process listen at the address. */
   own(address: string): Promise<void>
 }
@@ -40,20 +43,30 @@ export async function openPodNetwork(
   )
   const stopNames = await serveNames(host, resolve)
   let last = 1
+  const outsideOf = (address: string): string => `${PREFIX}${process.pid}-${address.split('.').at(-1)}`
   return {
     host,
+    bridge,
     allocate() {
       if (last === 254) throw new Error('no address is left')
       return `${net}.${++last}`
     },
     async attach(pid, address) {
-      const outside = `${PREFIX}${process.pid}-${address.split('.').at(-1)}`
+      const outside = outsideOf(address)
       await ip(
         `link add ${outside} type veth peer name eth0 netns ${pid}`,
         `link set ${outside} master ${bridge} up`,
       )
       const inside = ['link set lo up', `addr add ${address}/24 dev eth0`, 'link set eth0 up']
       await execIn(pid, inside)
+    },
+    async detach(address) {
+      const outside = outsideOf(address)
+      const isThere = () => existsSync(`/sys/class/net/${outside}`)
+      if (!isThere()) return
+      await ip(`link del ${outside}`).catch((err: unknown) => {
+        if (isThere()) throw err // else it has vanished with its namespace
+      })
     },
     own: (address) => ip(`addr add ${address}/32 dev ${bridge}`),
     async [Symbol.asyncDispose]() {
@@ -67,7 +80,10 @@ export async function openPodNetwork(
 async function removeStale(): Promise<void> {
   const { stdout } = await run('ip', ['-o', 'link', 'show', 'type', 'bridge'])
   for (const [, name = '', pid] of stdout.matchAll(new RegExp(`: (${PREFIX}(\\d+)):`, 'g')))
-    if (!existsSync(`/proc/${pid}`)) await ip(`link del ${name}`)
+    if (!existsSync(`/proc/${pid}`)) {
+      await ip(`link del ${name}`)
+      await run('nft', ['delete', 'table', 'bridge', name]).catch(() => undefined) // it may have had none
+    }
 }
 
 /** The first 24 bits of a network that this machine does not use, of those for the inside of a provider. */

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Container, startContainer } from './container.js'
 import type { ContainerSpec, Env, KeyPath, PodTemplate, Probe, Volume } from './manifests.js'
+import type { Endpoint } from './network-policies.js'
 import type { PodNetwork } from './pod-network.js'
 import { succeeds } from './probes.js'
 
@@ -16,6 +17,8 @@ export interface PodDeps {
   secret(name: string): Readonly<Record<string, Buffer>> | undefined
   /** The directory of an image. */
   image(name: string): string
+  /** Opens the network to the pod, as far as policies allow. Returns what takes it back. */
+  admit(endpoint: Endpoint): Promise<() => Promise<void>>
   /** The state of a pod has changed. */
   changed(): void
   /** Adds a line to the log of the cluster. */
@@ -36,10 +39,14 @@ export interface Pod {
   /** Ready for so long that the workload counts on it. */
   isAvailable(): boolean
   isTerminating(): boolean
+  /** What comes of a connection that a process in it begins. */
+  connectionTo(host: string, port: number): Promise<'opened' | 'dropped'>
   /** Of a job: how all containers have ended. */
   readonly completed: Promise<boolean>
   /** Ends it as Kubernetes does: out of its services, hook, SIGTERM, and SIGKILL after the grace. */
   stop(): Promise<void>
+  /** Ends it at once. */
+  kill(): Promise<void>
 }
 
 export interface PodOptions {
@@ -60,6 +67,7 @@ export function startPod(deps: PodDeps, { name, template, revision, minReadySeco
   const address = network.allocate()
   const directory = join(deps.directory, `${name}-${address.split('.').at(-1)}`)
   const stopping = new AbortController()
+  let isKilled = false
   const running = new Set<Container>()
   const readyContainers = new Set<string>()
   let sandbox = 0
@@ -67,7 +75,7 @@ export function startPod(deps: PodDeps, { name, template, revision, minReadySeco
   let isReady = false
   let isAvailable = false
   let availableTimer: NodeJS.Timeout | undefined
-  const end: { stop(): void } = { stop: () => undefined }
+  const stopped = new Promise<void>((resolve) => stopping.signal.addEventListener('abort', () => resolve()))
 
   function setReady(container: string, ready: boolean): void {
     if (ready) readyContainers.add(container)
@@ -110,6 +118,7 @@ export function startPod(deps: PodDeps, { name, template, revision, minReadySeco
       log: join(deps.directory, `${name}-${container.name}.log`),
     })
     running.add(started)
+    if (isKilled) started.kill('SIGKILL')
     void started.ended.then(() => running.delete(started))
     return started
   }
@@ -282,12 +291,11 @@ export function startPod(deps: PodDeps, { name, template, revision, minReadySeco
         cwd: '/',
       },
     )
+    let leave: (() => Promise<void>) | undefined
     try {
-      const stopped = new Promise<void>((resolve) => {
-        end.stop = resolve
-      })
       await once(holder.stdout, 'data')
       sandbox = holder.pid ?? 0
+      leave = await deps.admit({ address, labels })
       await network.attach(sandbox, address)
       await writeEtc()
       const mounts = await writeVolumes()
@@ -302,8 +310,13 @@ export function startPod(deps: PodDeps, { name, template, revision, minReadySeco
       return isComplete
     } finally {
       holder.kill('SIGKILL')
-      await rm(directory, { recursive: true, force: true })
-      changed()
+      try {
+        await network.detach(address)
+        await leave?.()
+      } finally {
+        await rm(directory, { recursive: true, force: true })
+        changed()
+      }
     }
   }
   async function shutDown(): Promise<void> {
@@ -313,7 +326,7 @@ export function startPod(deps: PodDeps, { name, template, revision, minReadySeco
     if (spec.containers.some(({ lifecycle }) => lifecycle?.preStop?.exec))
       throw new Error(`${name}: hooks that run commands are not executed`)
     if (!stopping.signal.aborted) return
-    await pause(hookMs / hurry)
+    if (!isKilled) await pause(hookMs / hurry)
     note(`${name} stops`)
     for (const process of running) process.kill('SIGTERM')
     const killer = setTimeout(() => {
@@ -322,13 +335,22 @@ export function startPod(deps: PodDeps, { name, template, revision, minReadySeco
     }, grace - hookMs)
     const codes = await Promise.all([...running].map(({ ended }) => ended))
     clearTimeout(killer)
-    for (const code of codes) if (code !== 0) problem(`${name}: stopped with ${code}`)
+    for (const code of codes) if (code !== 0 && !isKilled) problem(`${name}: stopped with ${code}`)
   }
 
   const completed = live().catch((err: unknown) => {
     problem(`${name}: ${err}`)
     return false
   })
+  async function stop(): Promise<void> {
+    if (!stopping.signal.aborted) {
+      stopping.abort()
+      note(`${name} ${address} leaves`)
+      clearTimeout(availableTimer)
+      changed()
+    }
+    await completed
+  }
   return {
     name,
     labels,
@@ -337,20 +359,27 @@ export function startPod(deps: PodDeps, { name, template, revision, minReadySeco
     isReady: () => isReady && !stopping.signal.aborted,
     isAvailable: () => isAvailable && !stopping.signal.aborted,
     isTerminating: () => stopping.signal.aborted,
+    connectionTo: (host, port) => connectionFrom(sandbox, host, port),
     completed,
-    async stop() {
-      if (!stopping.signal.aborted) {
-        stopping.abort()
-        note(`${name} ${address} leaves`)
-        clearTimeout(availableTimer)
-        changed()
-        end.stop()
-      }
-      await completed
+    stop,
+    kill() {
+      isKilled = true
+      const done = stop()
+      for (const process of running) process.kill('SIGKILL')
+      return done
     },
   }
 }
 
 function ignoreAbort(err: unknown): void {
   if ((err as Error).name !== 'AbortError') throw err
+}
+
+async function connectionFrom(sandbox: number, host: string, port: number): Promise<'opened' | 'dropped'> {
+  const command = ['timeout', '1', 'bash', '-c', `</dev/tcp/${host}/${port}`]
+  const child = spawn('nsenter', [`--net=/proc/${sandbox}/ns/net`, ...command], { stdio: 'ignore' })
+  const [code] = await once(child, 'exit')
+  if (code === 0) return 'opened'
+  if (code === 124) return 'dropped' // `timeout` has ended it: there was not even a refusal
+  throw new Error(`a connection to ${host}:${port} has ended with ${code}`)
 }

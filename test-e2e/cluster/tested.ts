@@ -4,7 +4,7 @@ import { logInAsAdmin } from '../admin.js'
 import { type KubernetesObject, render } from '../kubernetes/kustomize.js'
 import { type Cluster, type ClusterOptions, startCluster } from './cluster.js'
 
-interface DevelopmentOptions extends Pick<ClusterOptions, 'images'> {
+interface DevelopmentOptions extends Pick<ClusterOptions, 'images' | 'hurry'> {
   readonly objects?: readonly KubernetesObject[]
 }
 
@@ -23,15 +23,25 @@ export async function developmentObjects(
 }
 
 /** The development overlay, at free ports of this machine. */
-export async function startDevelopment({ images, objects }: DevelopmentOptions): Promise<Cluster> {
+export async function startDevelopment({ hurry = 5, ...options }: DevelopmentOptions): Promise<Cluster> {
   return startCluster({
-    images,
-    objects: objects ?? (await developmentObjects()),
-    hurry: 5,
+    ...options,
+    objects: options.objects ?? (await developmentObjects()),
+    hurry,
     settings: (addressOf) => ({
       addresses: { OVERLAY_ADDRESS: addressOf('gateway'), OVERLAY_CTRL_ADDRESS: addressOf('control') },
     }),
   })
+}
+
+/** Resolves when the cluster has settled for the first time. Throws what went wrong until then. */
+export async function started(cluster: Cluster): Promise<void> {
+  await cluster.settled()
+  const { problems } = cluster
+  const isExpected = (problem: string) => /^pki-.* has ended/.test(problem) // until the job has created the keys
+  const unexpected = problems.filter((problem) => !isExpected(problem))
+  if (unexpected.length > 0) throw new Error(`pods had problems: ${unexpected.join('\n')}`)
+  problems.length = 0
 }
 
 /** The authorities of the network, as the job that creates its keys prints them. */
@@ -42,7 +52,10 @@ export async function authoritiesOf({ directory }: Cluster): Promise<string> {
   return (JSON.parse(line) as { caPem: string }).caPem
 }
 
+/** As the secret of the overlay says. */
+export const developmentAdmin = { username: 'admin', password: 'development' }
+
 export const logIn = async (cluster: Cluster) => {
   const server = { addresses: [cluster.addressOf('gateway')], caPem: await authoritiesOf(cluster) }
-  return { server, admin: await logInAsAdmin(server, { username: 'admin', password: 'development' }) }
+  return { server, admin: await logInAsAdmin(server, developmentAdmin) }
 }

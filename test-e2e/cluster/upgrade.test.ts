@@ -4,42 +4,49 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { KubernetesObject } from '../kubernetes/kustomize.js'
 import { type Clients, startClients } from './clients.js'
-import { buildImage, type Cluster } from './cluster.js'
-import { checkOut, formerRelease } from './former-release.js'
+import type { Cluster } from './cluster.js'
+import { checkOut, commitBefore, formerRelease } from './former-release.js'
+import { buildImage } from './image.js'
 import { canRunPods } from './pod-network.js'
-import { developmentObjects, logIn, startDevelopment } from './tested.js'
+import { developmentObjects, logIn, startDevelopment, started } from './tested.js'
 
 const services = ['identity', 'pki', 'policy', 'sessions']
 const parts = [...services, 'gateway']
 const NEXT = '29990101000000000_next'
 
 // namespaces and interfaces need root
-describe.skipIf(!canRunPods() && process.env.CI !== 'true')('beside the former release', () => {
+describe.skipIf(!canRunPods() && process.env.CI !== 'true')('beside former builds', () => {
   let work: string
   let former: readonly KubernetesObject[]
+  let before: readonly KubernetesObject[]
   let current: readonly KubernetesObject[]
   let cluster: Cluster
   let clients: Clients
   let release: string
+  let previous: string
   let revision: () => Promise<string>
   beforeAll(async () => {
     work = await mkdtemp(join(tmpdir(), 'overlay-test-'))
-    const [checkout, image, formerImage] = [
-      join(work, 'former'),
-      join(work, 'image'),
-      join(work, 'former-image'),
-    ]
     release = await formerRelease()
-    await checkOut(release, checkout)
-    await Promise.all([buildImage(image), buildImage(formerImage, checkout)])
+    previous = await commitBefore()
+    const image = join(work, 'image')
+    const images = { overlay: image, former: join(work, 'former-image'), before: join(work, 'before-image') }
+    const checkouts = { former: join(work, 'former'), before: join(work, 'before') }
+    await checkOut(release, checkouts.former)
+    await checkOut(previous, checkouts.before)
+    await Promise.all([
+      buildImage(image),
+      buildImage(images.former, checkouts.former),
+      buildImage(images.before, checkouts.before),
+    ])
     // so that the former release goes back to a newer schema, also while there are no migrations since
     await writeFile(join(image, `packages/platform/migrations/${NEXT}.sql`), '-- Up Migration\nselect 1;\n')
-    former = await developmentObjects(checkout, 'former')
+    former = await developmentObjects(checkouts.former, 'former')
+    before = await developmentObjects(checkouts.before, 'before')
     current = await developmentObjects()
-    cluster = await startDevelopment({ images: { overlay: image, former: formerImage }, objects: former })
+    cluster = await startDevelopment({ images, objects: former })
     cluster.workload('sessions').scale(2) // its replicas are replaced one by one, without one more
-    await cluster.settled()
-    cluster.problems.length = 0 // pki ends and is started again until the job has created the keys
+    await started(cluster)
     const { server, admin } = await logIn(cluster)
     revision = async () => (await admin.request<{ revision: string }>('GET', '/version')).revision
     clients = await startClients(server, admin, cluster.addressOf('control'))
@@ -69,7 +76,11 @@ describe.skipIf(!canRunPods() && process.env.CI !== 'true')('beside the former r
   async function replace(part: string, objects: readonly KubernetesObject[]): Promise<void> {
     const workload = cluster.workload(part)
     const before = workload.pods()
-    cluster.apply(objects.filter(({ kind, metadata }) => kind === 'ConfigMap' || metadata.name === part))
+    await cluster.apply(
+      objects.filter(
+        ({ kind, metadata }) => kind === 'ConfigMap' || (kind !== 'NetworkPolicy' && metadata.name === part),
+      ),
+    )
     await cluster.until(() => {
       const ready = cluster.endpoints(part)
       const isMixed = ready.some((pod) => before.includes(pod)) && ready.some((pod) => !before.includes(pod))
@@ -84,7 +95,7 @@ describe.skipIf(!canRunPods() && process.env.CI !== 'true')('beside the former r
 
   test('no request fails while the job migrates and one part after the other is upgraded', async () => {
     expect(await revision()).toBe(release.slice(0, 12))
-    cluster.apply(current.filter(({ kind }) => ['ConfigMap', 'Job'].includes(kind)))
+    await cluster.apply(current.filter(({ kind }) => ['ConfigMap', 'Job', 'NetworkPolicy'].includes(kind)))
     await cluster.settled()
     await clients.round()
     for (const part of parts) await replace(part, current)
@@ -95,10 +106,23 @@ describe.skipIf(!canRunPods() && process.env.CI !== 'true')('beside the former r
   test('no request fails while one part after the other goes back', async () => {
     const newer = 'schema belongs to the next release'
     expect(await logged(newer)).toEqual([])
+    await cluster.apply(former.filter(({ kind }) => kind === 'NetworkPolicy'))
     for (const part of parts) await replace(part, former)
     await clients.round()
     const replicas = services.flatMap((part) => cluster.workload(part).pods())
     expect(await logged(newer)).toEqual(replicas.map(({ name }) => name))
     expect(await revision()).toBe(release.slice(0, 12))
+  })
+
+  test('no request fails while everything is rolled to the commit before, and from it to this one', async () => {
+    for (const objects of [before, current]) {
+      const isApplied = ({ kind, metadata }: KubernetesObject): boolean =>
+        ['ConfigMap', 'NetworkPolicy'].includes(kind) || (kind !== 'Job' && parts.includes(metadata.name))
+      await cluster.apply(objects.filter(isApplied))
+      await cluster.settled()
+      await clients.round()
+      expect((await revision()) === previous.slice(0, 12)).toBe(objects === before)
+      expect(cluster.problems).toEqual([])
+    }
   })
 })

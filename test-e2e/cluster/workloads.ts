@@ -17,7 +17,8 @@ export interface Workload {
   resume(): void
   /** All pods are of the last template and available, and no other one is left. */
   isSettled(): boolean
-  stop(): Promise<void>
+  /** Ends all pods at once. */
+  kill(): Promise<void>
 }
 
 interface WorkloadOptions {
@@ -109,9 +110,9 @@ export function openWorkload(deps: PodDeps, { kind, name, spec }: WorkloadOption
     },
     isSettled: () =>
       pods.size === replicas && [...pods].every((pod) => pod.revision === revision && pod.isAvailable()),
-    async stop() {
+    async kill() {
       isStopping = true
-      await Promise.all([...pods].map((pod) => pod.stop()))
+      await Promise.all([...pods].map((pod) => pod.kill()))
     },
   }
 }

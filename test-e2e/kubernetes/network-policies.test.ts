@@ -2,47 +2,8 @@ import { beforeAll, expect, test } from 'vitest'
 import { callers } from '../../packages/rpc/src/callers.js'
 import { peerNames } from '../../packages/rpc/src/peer-name.js'
 import { type KubernetesObject, render } from './kustomize.js'
+import { type NetworkPolicy, type Place, type Selector, selects } from './network-policy.js'
 import { environmentOf, ownWorkloadsIn, parts, settingsOf, workloadsIn } from './workloads.js'
-
-type Labels = Readonly<Record<string, string>>
-
-interface Selector {
-  readonly matchLabels?: Labels
-  readonly matchExpressions?: readonly {
-    readonly key: string
-    readonly operator: string
-    readonly values: readonly string[]
-  }[]
-}
-
-interface Place {
-  readonly podSelector?: Selector
-  readonly namespaceSelector?: Selector
-  readonly ipBlock?: { readonly cidr: string; readonly except?: readonly string[] }
-}
-
-interface Rule {
-  readonly from?: readonly Place[]
-  readonly to?: readonly Place[]
-  readonly ports?: readonly { readonly port: number; readonly protocol?: string }[]
-}
-
-interface Policy {
-  readonly podSelector: Selector
-  readonly policyTypes: readonly ('Ingress' | 'Egress')[]
-  readonly ingress?: readonly Rule[]
-  readonly egress?: readonly Rule[]
-}
-
-function selects({ matchLabels = {}, matchExpressions = [] }: Selector, labels: Labels): boolean {
-  return (
-    Object.entries(matchLabels).every(([label, value]) => labels[label] === value) &&
-    matchExpressions.every(({ key, operator, values }) => {
-      if (operator !== 'In') throw new Error(`not evaluated here: ${operator}`)
-      return values.includes(labels[key] ?? '')
-    })
-  )
-}
 
 const folders = { development: 'overlays/development', production: 'overlays/production' }
 const rendered: Record<string, readonly KubernetesObject[]> = {}
@@ -71,7 +32,9 @@ function allowedIn(objects: readonly KubernetesObject[], direction: 'ingress' | 
     expect(podSelector).toBeUndefined()
     return [`namespace ${namespaceSelector.matchLabels?.['kubernetes.io/metadata.name']}`]
   }
-  const policies = objects.filter(({ kind }) => kind === 'NetworkPolicy').map(({ spec }) => spec as Policy)
+  const policies = objects
+    .filter(({ kind }) => kind === 'NetworkPolicy')
+    .map(({ spec }) => spec as NetworkPolicy)
   return policies.flatMap((policy) =>
     (policy[direction] ?? []).flatMap(({ from, to, ports }) => {
       const places = (direction === 'ingress' ? from : to)?.flatMap(textOf) ?? ['all']
@@ -113,7 +76,7 @@ test('every pod is cut off in both directions, but for what other policies allow
     expect(all?.spec).toEqual({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] })
     for (const { kind, spec } of objectsOf(overlay)) {
       if (kind !== 'NetworkPolicy') continue
-      const { policyTypes, ingress, egress } = spec as Policy
+      const { policyTypes, ingress, egress } = spec as NetworkPolicy
       if (ingress) expect(policyTypes).toContain('Ingress')
       if (egress) expect(policyTypes).toContain('Egress')
     }
