@@ -4,7 +4,7 @@ import { finished } from 'node:stream/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { LogFile } from '../log-file.js'
 import type { RunningProcess } from './die-with-parent.js'
-import { probeHealth, untilUnresponsive } from './health.js'
+import { readinessOf, untilUnresponsive } from './health.js'
 import type { ProcessPlan } from './processes.js'
 
 export interface NodeOptions {
@@ -63,14 +63,21 @@ export async function startNode(
   return { pid, ended, stop, [Symbol.asyncDispose]: stop }
 }
 
-/** Polls a process until it reports that it is ready. */
+/**
+ * Polls a process until it reports that it is ready. Fails when it is not after `startMs`, unless it loads rows into its
+ * memory: that takes as long as the network is large.
+ */
 export async function untilReady(
   { name, ops }: Pick<ProcessPlan, 'name' | 'ops'>,
   signal: AbortSignal,
+  startMs = START_MS,
 ): Promise<void> {
-  const late = AbortSignal.timeout(START_MS)
-  while ((await probeHealth(ops, 'ready', 2000)) !== 200) {
-    if (late.aborted) throw new Error(`${name} is not ready after ${START_MS / 1000} s`)
+  const late = AbortSignal.timeout(startMs)
+  for (;;) {
+    const { ready, checks } = await readinessOf(ops)
+    if (ready) return
+    const isLoading = checks.database === 'ok' && (checks.memory ?? 'ok') !== 'ok'
+    if (late.aborted && !isLoading) throw new Error(`${name} is not ready after ${startMs / 1000} s`)
     await pause(20, undefined, { signal })
   }
 }
