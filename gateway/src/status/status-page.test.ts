@@ -6,6 +6,7 @@ import { startGateway, type TestGateway } from '../testing/gateway.js'
 import type { DescribedReplica } from './replicas.js'
 
 const DAY_MS = 86_400_000
+const startedAtMs = Date.now() - 90_000 // of all processes, which are told apart by it
 
 const processOf = (more: Partial<ProcessDescription> = {}): ProcessDescription => ({
   host: 'h',
@@ -13,7 +14,7 @@ const processOf = (more: Partial<ProcessDescription> = {}): ProcessDescription =
   version: '0.0.0',
   revision: 'sources',
   nodeVersion: '20.11.0',
-  startedAtMs: Date.now() - 90_000,
+  startedAtMs,
   position: 5,
   followed: [],
   queues: [],
