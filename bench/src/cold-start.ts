@@ -2,11 +2,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Api } from './api.js'
 import { openSessions } from './open-sessions.js'
 import { processOf } from './processor-time.js'
-import { isProduct } from './product.js'
+import { parts, productOf } from './product.js'
 import { digits } from './report.js'
 import type { Side } from './turns.js'
 
-const parts = ['policy', 'sessions', 'identity', 'pki', 'gateway']
 const sessionsOpen = 20_000
 const perIdentity = 10
 const LOOK_MS = 20
@@ -32,8 +31,7 @@ export async function measureColdStart(
 }
 
 async function startOf({ running }: Side, part: string): Promise<string> {
-  if (!isProduct(running)) throw new Error('only a product that is started here can be restarted')
-  const { pids, metricsUrl } = running
+  const { pids, metricsUrl } = productOf(running)
   const find = () => processOf(pids, part)
   const former = find()
   if (!former) throw new Error(`${part} has no process of its own: use --separate 1`)

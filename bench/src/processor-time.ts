@@ -40,8 +40,7 @@ export function processOf(
 ): { readonly pid: number; readonly ms: number; readonly peakMib: number } | undefined {
   for (const [pid, { ms }] of statsOf(pids)) {
     if (partOf(pid) !== part) continue
-    const [, kib] = /^VmHWM:\s+(\d+) kB/m.exec(readProc(`${pid}/status`) ?? '') ?? []
-    return { pid, ms, peakMib: Number(kib ?? 0) / 1024 }
+    return { pid, ms, peakMib: kibIn(`${pid}/status`, 'VmHWM') / 1024 }
   }
   return undefined
 }
@@ -50,9 +49,7 @@ export function processOf(
 export function memoryKib(pids: readonly number[], part: string): number {
   let sum = 0
   for (const pid of statsOf(pids).keys()) {
-    if (partOf(pid) !== part) continue
-    const [, kib] = /^VmRSS:\s+(\d+) kB/m.exec(readProc(`${pid}/status`) ?? '') ?? []
-    sum += Number(kib ?? 0)
+    if (partOf(pid) === part) sum += kibIn(`${pid}/status`, 'VmRSS')
   }
   return sum
 }
@@ -61,9 +58,8 @@ export function memoryKib(pids: readonly number[], part: string): number {
 export function proportionalMib(pids: readonly number[]): Map<string, number> {
   const sizes = new Map<string, number>()
   for (const pid of statsOf(pids).keys()) {
-    const [, kib] = /^Pss:\s+(\d+) kB/m.exec(readProc(`${pid}/smaps_rollup`) ?? '') ?? []
     const part = partOf(pid)
-    sizes.set(part, (sizes.get(part) ?? 0) + Number(kib ?? 0) / 1024)
+    sizes.set(part, (sizes.get(part) ?? 0) + kibIn(`${pid}/smaps_rollup`, 'Pss') / 1024)
   }
   return sizes
 }
@@ -98,6 +94,12 @@ const readProc = (path: string): string | undefined => {
   } catch {
     return undefined // the process has ended
   }
+}
+
+/** 0: the process has ended. */
+function kibIn(path: string, field: string): number {
+  const [, kib] = new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(readProc(path) ?? '') ?? []
+  return Number(kib ?? 0)
 }
 
 function statOf(pid: string): Stat | undefined {

@@ -19,8 +19,14 @@ export interface Product extends RunningController, AsyncDisposable {
 
 export const isProduct = (running: RunningController | Product): running is Product => 'restart' in running
 
+/** Throws if it is a controller that was running already. */
+export function productOf(running: RunningController | Product): Product {
+  if (!isProduct(running)) throw new Error('only a product that is started here can be restarted')
+  return running
+}
+
 const root = join(import.meta.dirname, '../..')
-const parts = ['gateway', 'identity', 'pki', 'policy', 'sessions']
+export const parts = ['gateway', 'identity', 'pki', 'policy', 'sessions']
 const START_MS = 300_000
 
 /** The parameters of the original, for comparable logins: argon2id, one pass over 3 MiB. */

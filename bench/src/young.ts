@@ -1,7 +1,7 @@
 import type { Floor } from './floor.js'
 import { measure } from './measure.js'
 import type { Options } from './options.js'
-import { isProduct } from './product.js'
+import { productOf } from './product.js'
 import { digits } from './report.js'
 import type { Scenario } from './scenario.js'
 import { scenarios } from './scenarios.js'
@@ -24,7 +24,7 @@ export async function measureYoung(
 ): Promise<void> {
   for (const scenario of selected) {
     const loads = await Promise.all(sides.map(({ bench }) => scenario.prepare(bench)))
-    for (const { running } of sides) await restart(running)
+    for (const { running } of sides) await productOf(running).restart()
     const costs = sides.map((): number[] => [])
     const floors: number[] = []
     for (const amount of stages) {
@@ -46,11 +46,6 @@ export async function measureYoung(
       print(lineFor(scenario.name, name, ratios))
     }
   }
-}
-
-async function restart(running: Side['running']): Promise<void> {
-  if (!isProduct(running)) throw new Error('only a product that is started here can be restarted')
-  await running.restart()
 }
 
 function lineFor(scenario: string, side: string, ratios: readonly number[]): string {

@@ -42,11 +42,7 @@ export function enforce(
   policies: readonly NetworkPolicy[],
 ): NetworkPolicies {
   let enforced = policies
-  const nameServer: Endpoint & { readonly namespace: string } = {
-    address: host,
-    labels: {},
-    namespace: 'kube-system',
-  }
+  const nameServer: Endpoint = { address: host, labels: {} }
 
   function isPlace(place: Place, endpoint: Endpoint): boolean {
     const { podSelector, namespaceSelector } = place
@@ -54,7 +50,7 @@ export function enforce(
     if (namespaceSelector)
       return (
         endpoint === nameServer &&
-        selects(namespaceSelector, { 'kubernetes.io/metadata.name': nameServer.namespace })
+        selects(namespaceSelector, { 'kubernetes.io/metadata.name': 'kube-system' })
       )
     return endpoint !== nameServer && podSelector !== undefined && selects(podSelector, endpoint.labels)
   }

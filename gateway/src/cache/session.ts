@@ -54,14 +54,14 @@ export function bearerSession(
   { keyId, expiresAtMs }: Pick<AccessToken, 'keyId' | 'expiresAtMs'>,
   now: number,
 ): CachedSession {
-  const cached = cachedSession(session, now)
+  const json = Buffer.from(withMembers(session.json, { token }))
+  const cached = cachedSession({ ...session, json }, now)
   const endsAtMs = Math.min(cached.endsAtMs, expiresAtMs)
   return {
     ...cached,
     keyId,
     timeoutSeconds: Number.POSITIVE_INFINITY,
     endsAtMs,
-    json: ownBytes(Buffer.from(withMembers(session.json, { token }))),
     expiresAt: goTime(endsAtMs),
   }
 }

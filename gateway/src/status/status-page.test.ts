@@ -6,7 +6,7 @@ import { startGateway, type TestGateway } from '../testing/gateway.js'
 import type { DescribedReplica } from './replicas.js'
 
 const DAY_MS = 86_400_000
-const startedAtMs = Date.now() - 90_000 // of all processes, which are told apart by it
+const startedAtMs = Date.now() - 90_000 // part of what identifies a process, so all descriptions share it
 
 const processOf = (more: Partial<ProcessDescription> = {}): ProcessDescription => ({
   host: 'h',
