@@ -48,7 +48,7 @@ export async function readinessOf(ops: string): Promise<Health> {
 }
 
 /** Undefined: the answer of another program, which has taken the port of a process that ended. */
-function healthIn(body: string): Health | undefined {
+export function healthIn(body: string): Health | undefined {
   try {
     const health = JSON.parse(body)
     return typeof health?.checks === 'object' ? health : undefined

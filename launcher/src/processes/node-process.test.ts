@@ -8,7 +8,8 @@ async function processWith(...states: readonly { ready: boolean; checks: object 
   const ops = `127.0.0.1:${await freePort()}`
   let count = 0
   const server = createServer((_request, response) => {
-    response.end(JSON.stringify(states[Math.min(count++, states.length - 1)]))
+    const state = states[Math.min(count++, states.length - 1)]
+    response.writeHead(state?.ready ? 200 : 503).end(JSON.stringify(state))
   })
   onTestFinished(() => void server.close())
   await new Promise<void>((resolve) => server.listen(Number(ops.split(':')[1]), '127.0.0.1', resolve))

@@ -4,7 +4,7 @@ import { finished } from 'node:stream/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { LogFile } from '../log-file.js'
 import type { RunningProcess } from './die-with-parent.js'
-import { readinessOf, untilUnresponsive } from './health.js'
+import { askOps, healthIn, untilUnresponsive } from './health.js'
 import type { ProcessPlan } from './processes.js'
 
 export interface NodeOptions {
@@ -74,12 +74,14 @@ export async function untilReady(
 ): Promise<void> {
   const late = AbortSignal.timeout(startMs)
   for (;;) {
-    const { ready, checks } = await readinessOf(ops)
-    if (ready) return
-    const isLoading = checks.database === 'ok' && (checks.memory ?? 'ok') !== 'ok'
+    const answer = await askOps(ops, '/healthz/ready', READY_MS)
+    if (answer?.status === 200) return
+    const { database, memory = 'ok' } = (answer && healthIn(answer.body)?.checks) ?? {}
+    const isLoading = database === 'ok' && memory !== 'ok'
     if (late.aborted && !isLoading) throw new Error(`${name} is not ready after ${startMs / 1000} s`)
     await pause(20, undefined, { signal })
   }
 }
 
 const START_MS = 60_000
+const READY_MS = 2000
