@@ -85,7 +85,7 @@ test('a server without TLS, and one with an expired certificate, are refused', a
   await expect(connect(withTlsDirectory(plain.url, directory))).rejects.toThrow(
     'the server has no TLS: set ssl = on there',
   )
-  await using expired = await tlsPostgres(new Date(Date.now() - 9 * DAY_MS))
+  await using expired = await tlsPostgres({ issuedAt: new Date(Date.now() - 9 * DAY_MS) })
   await expect(connect(`${expired.adminUrl}?sslrootcert=${expired.directory}/ca.crt`)).rejects.toThrow(
     'its certificate has expired: renew it there',
   )
