@@ -27,8 +27,18 @@ export interface ClusterOptions {
   settings?(
     addressOf: (service: string) => string,
   ): Readonly<Record<string, Readonly<Record<string, string>>>>
+  /** Servers on this machine that pods find outside the cluster. */
+  readonly outside?: readonly OutsideServer[]
   /** Divides waits that are longer than one machine needs: hooks, minReadySeconds, periods of probes before a pod is ready. */
   readonly hurry?: number
+}
+
+export interface OutsideServer {
+  readonly name: string
+  readonly address: string
+  readonly port: number
+  /** At which it listens on this machine. */
+  readonly localPort: number
 }
 
 /**
@@ -65,7 +75,7 @@ interface NamedService {
 }
 
 export async function startCluster(options: ClusterOptions): Promise<Cluster> {
-  const { images, hurry = 1 } = options
+  const { images, outside: servers = [], hurry = 1 } = options
   const directory = await mkdtemp(join(tmpdir(), 'overlay-cluster-'))
   const objects = [...options.objects, ...(await certificates())]
   const of = (kind: string, among: readonly KubernetesObject[] = objects): readonly KubernetesObject[] =>
@@ -98,8 +108,9 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
       .filter((pod) => matches(spec.selector, pod.labels) && (pod.isReady() || spec.publishNotReadyAddresses))
   const network = await openPodNetwork((name) => {
     const service = services.get(name)
-    if (!service) return undefined
-    return service.address ? [service.address] : podsOf(service).map(({ address }) => address)
+    const address = service?.address ?? servers.find((server) => server.name === name)?.address
+    if (address !== undefined) return [address]
+    return service && podsOf(service).map(({ address }) => address)
   })
   for (const { metadata, spec } of of('Service')) {
     const address = spec.clusterIP === 'None' ? undefined : network.allocate()
@@ -109,6 +120,11 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
   for (const service of services.values()) await listen(service)
 
   const endpoints = new Set<Endpoint>()
+  for (const { address, port, localPort } of servers) {
+    await network.own(address)
+    balancers.push(await startBalancer(address, port, () => [{ host: '127.0.0.1', port: localPort }]))
+    endpoints.add({ address, labels: {}, isOutside: true })
+  }
   for (const { address, spec } of services.values())
     if (address) endpoints.add({ address, labels: spec.selector })
   const specsOfPolicies = (among: readonly KubernetesObject[]) =>

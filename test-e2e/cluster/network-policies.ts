@@ -1,5 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { BlockList } from 'node:net'
 import {
   type Labels,
   type NetworkPolicy,
@@ -8,10 +9,12 @@ import {
   selects,
 } from '../kubernetes/network-policy.js'
 
-/** What has an address in the network of the pods: a pod, or a service with the labels of its pods. */
+/** What pods can reach: a pod, a service with the labels of its pods, or a server outside. */
 export interface Endpoint {
   readonly address: string
   readonly labels: Labels
+  /** No policy is about it, but for its address. */
+  readonly isOutside?: boolean
 }
 
 /** Drops packets between pods that no policy allows. */
@@ -34,8 +37,8 @@ export function canFilter(): boolean {
 
 /**
  * Filters what crosses the bridge, as nodes do: connections that begin are dropped where the policies of either end do not
- * allow them. Those of the machine itself, such as probes and what balancers pass on, are not filtered. A place outside
- * the network is not evaluated; the machine is the namespace `kube-system`, where names are resolved.
+ * allow them. Those of the machine itself, such as probes and what balancers pass on, are not filtered. The machine is the
+ * namespace `kube-system`, where names are resolved.
  */
 export function enforce(
   { bridge, host }: { readonly bridge: string; readonly host: string },
@@ -45,14 +48,16 @@ export function enforce(
   const nameServer: Endpoint = { address: host, labels: {} }
 
   function isPlace(place: Place, endpoint: Endpoint): boolean {
-    const { podSelector, namespaceSelector } = place
+    const { podSelector, namespaceSelector, ipBlock } = place
+    if (ipBlock) return endpoint.isOutside === true && isWithin(ipBlock, endpoint.address)
     if (podSelector && namespaceSelector) throw new Error('not evaluated here: pods of other namespaces')
     if (namespaceSelector)
       return (
         endpoint === nameServer &&
         selects(namespaceSelector, { 'kubernetes.io/metadata.name': 'kube-system' })
       )
-    return endpoint !== nameServer && podSelector !== undefined && selects(podSelector, endpoint.labels)
+    const isPod = endpoint !== nameServer && !endpoint.isOutside
+    return isPod && podSelector !== undefined && selects(podSelector, endpoint.labels)
   }
   /** Ports of `to` that the policies of one end allow; 'all': no policy selects it. */
   function allowedPorts(
@@ -64,7 +69,7 @@ export function enforce(
     const selecting = enforced.filter(
       (policy) => policy.policyTypes.includes(direction) && selects(policy.podSelector, own.labels),
     )
-    if (own === nameServer || selecting.length === 0) return 'all'
+    if (own === nameServer || own.isOutside || selecting.length === 0) return 'all'
     const rules: readonly Rule[] = selecting.flatMap(
       (policy) => (direction === 'Ingress' ? policy.ingress : policy.egress) ?? [],
     )
@@ -78,7 +83,8 @@ export function enforce(
   }
   function connections(endpoints: readonly Endpoint[]): readonly string[] {
     const targets = [...endpoints, nameServer]
-    return endpoints.flatMap((from) =>
+    const pods = endpoints.filter(({ isOutside }) => !isOutside)
+    return pods.flatMap((from) =>
       targets.flatMap((to) => {
         const [out, into] = [allowedPorts('Egress', from, to), allowedPorts('Ingress', from, to)]
         const both = out === 'all' ? into : into === 'all' ? out : out.filter((port) => into.includes(port))
@@ -135,6 +141,16 @@ ${table} {
       await nft(`${table}\ndelete ${table}\n`)
     },
   }
+}
+
+function isWithin({ cidr, except = [] }: NonNullable<Place['ipBlock']>, address: string): boolean {
+  const contains = (block: string): boolean => {
+    const [net = '', bits] = block.split('/')
+    const list = new BlockList()
+    list.addSubnet(net, Number(bits), net.includes(':') ? 'ipv6' : 'ipv4')
+    return list.check(address)
+  }
+  return contains(cidr) && !except.some(contains)
 }
 
 async function nft(rules: string): Promise<void> {

@@ -17,7 +17,7 @@ export interface PodNetwork extends AsyncDisposable {
   attach(pid: number, address: string): Promise<void>
   /** Takes the interface away. The kernel may keep the namespace of a killed process for minutes, for its connections. */
   detach(address: string): Promise<void>
-  /** Lets this process listen at the address. */
+  /** Lets this process listen at the address, which pods that are attached later can reach. */
   own(address: string): Promise<void>
 }
 
@@ -28,7 +28,7 @@ const PREFIX = 'ovl'
  */
 const ETHERNET_ADDRESS = '02:00:00:00:00:01'
 
-/** @param resolve the addresses of a name of one label; undefined: there is no such name */
+/** @param resolve the addresses of a service, or of a whole name outside the cluster; undefined: there is no such name */
 export async function openPodNetwork(
   resolve: (name: string) => readonly string[] | undefined,
 ): Promise<PodNetwork> {
@@ -43,6 +43,7 @@ export async function openPodNetwork(
   )
   const stopNames = await serveNames(host, resolve)
   let last = 1
+  const beyond: string[] = []
   const outsideOf = (address: string): string => `${PREFIX}${process.pid}-${address.split('.').at(-1)}`
   return {
     host,
@@ -58,7 +59,7 @@ export async function openPodNetwork(
         `link set ${outside} master ${bridge} up`,
       )
       const inside = ['link set lo up', `addr add ${address}/24 dev eth0`, 'link set eth0 up']
-      await execIn(pid, inside)
+      await execIn(pid, [...inside, ...beyond.map((one) => `route add ${one} dev eth0`)])
     },
     async detach(address) {
       const outside = outsideOf(address)
@@ -68,7 +69,10 @@ export async function openPodNetwork(
         if (isThere()) throw err // else it has vanished with its namespace
       })
     },
-    own: (address) => ip(`addr add ${address}/32 dev ${bridge}`),
+    async own(address) {
+      await ip(`addr add ${address}/32 dev ${bridge}`)
+      if (!address.startsWith(`${net}.`)) beyond.push(address)
+    },
     async [Symbol.asyncDispose]() {
       stopNames()
       await ip(`link del ${bridge}`)
@@ -108,7 +112,7 @@ async function execIn(pid: number, commands: readonly string[]): Promise<void> {
 const TYPE_A = 1
 const NO_NAME = 3
 
-/** Answers for addresses of names such as `identity` and `identity.overlay.svc.cluster.local`. Returns its end. */
+/** Answers for addresses of names such as `identity`, `identity.overlay.svc.cluster.local` and `db.example.org`. Returns its end. */
 async function serveNames(
   host: string,
   resolve: (name: string) => readonly string[] | undefined,
@@ -137,7 +141,7 @@ function answerTo(
   if (at + 5 > query.length) return undefined
   const [name = '', ...domain] = labels
   const isOurs = domain.length === 0 || domain[1] === 'svc' || domain.join('.') === 'overlay'
-  const addresses = isOurs ? resolve(name.toLowerCase()) : undefined
+  const addresses = resolve((isOurs ? name : labels.join('.')).toLowerCase())
   const found = query.readUInt16BE(at + 1) === TYPE_A ? (addresses ?? []) : []
   const head = Buffer.alloc(12)
   query.copy(head, 0, 0, 2)

@@ -24,15 +24,17 @@ export async function developmentObjects(
 
 /** The development overlay, at free ports of this machine. */
 export async function startDevelopment({ hurry = 5, ...options }: DevelopmentOptions): Promise<Cluster> {
-  return startCluster({
+  return startOverlay({ ...options, objects: options.objects ?? (await developmentObjects()), hurry })
+}
+
+/** An overlay whose balancers are at free ports of this machine. */
+export const startOverlay = (options: Omit<ClusterOptions, 'settings'>): Promise<Cluster> =>
+  startCluster({
     ...options,
-    objects: options.objects ?? (await developmentObjects()),
-    hurry,
     settings: (addressOf) => ({
       addresses: { OVERLAY_ADDRESS: addressOf('gateway'), OVERLAY_CTRL_ADDRESS: addressOf('control') },
     }),
   })
-}
 
 /** Resolves when the cluster has settled for the first time. Throws what went wrong until then. */
 export async function started(cluster: Cluster): Promise<void> {
