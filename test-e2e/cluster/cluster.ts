@@ -46,8 +46,8 @@ export interface OutsideServer {
  * container is a process with its user, its root, its mounts and exactly its environment; containers listen at
  * 0.0.0.0 as in a cluster. Names of services resolve to the addresses of ready pods, or to an address at which a
  * balancer passes connections through to them. Containers of Postgres and NATS are replaced by the servers of the other
- * tests. Network policies are enforced where nftables is installed. Resources, disruption budgets and autoscalers are not
- * executed. Requires root.
+ * tests. Network policies are enforced where nftables is installed. Resources and disruption budgets are not executed. Requires
+ * root.
  */
 export interface Cluster extends AsyncDisposable {
   /** `localhost:port` of a service for clients outside. */

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createWriteStream } from 'node:fs'
+import { createWriteStream, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { ContainerSpec, SecurityContext } from './manifests.js'
 
@@ -31,6 +31,8 @@ export interface ContainerOptions {
 export interface Container {
   readonly ended: Promise<number>
   hasEnded(): boolean
+  /** Processor time that it has used. */
+  cpuSeconds(): number
   kill(signal: NodeJS.Signals): void
 }
 
@@ -70,6 +72,11 @@ export function containerOf(child: ChildProcess): Container {
   return {
     ended,
     hasEnded: () => child.exitCode !== null || child.signalCode !== null,
+    cpuSeconds() {
+      const stat = readFileSync(`/proc/${child.pid}/stat`, 'latin1')
+      const [user, system] = stat.slice(stat.lastIndexOf(')')).split(' ').slice(12, 14)
+      return (Number(user) + Number(system)) / USER_HZ
+    },
     kill: (signal) => void child.kill(signal),
   }
 }
@@ -105,5 +112,8 @@ function scriptOf({ spec, podSecurity, image, mounts, root, etc }: ContainerOpti
   return `${lines.join('\n')}
 exec /usr/sbin/chroot ${quote(root)} env -C ${quote(spec.workingDir ?? WORK_DIR)} setpriv ${rights} --pdeathsig KILL ${command}`
 }
+
+/** Ticks per second in /proc. */
+const USER_HZ = 100
 
 const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`

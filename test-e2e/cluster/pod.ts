@@ -35,10 +35,14 @@ export interface Pod {
   readonly address: string
   /** Which template of its workload it was made from. */
   readonly revision: number
+  /** The number of a named port of its containers. */
+  port(name: string): number
   isReady(): boolean
   /** Ready for so long that the workload counts on it. */
   isAvailable(): boolean
   isTerminating(): boolean
+  /** Processor time of its running containers. */
+  cpuSeconds(): number
   /** What comes of a connection that a process in it begins. */
   connectionTo(host: string, port: number): Promise<'opened' | 'dropped'>
   /** Of a job: how all containers have ended. */
@@ -356,9 +360,15 @@ export function startPod(deps: PodDeps, { name, template, revision, minReadySeco
     labels,
     address,
     revision,
+    port(named) {
+      const [port] = spec.containers.flatMap(({ ports = [] }) => ports.filter((one) => one.name === named))
+      if (!port) throw new Error(`pod ${name} has no port ${named}`)
+      return port.containerPort
+    },
     isReady: () => isReady && !stopping.signal.aborted,
     isAvailable: () => isAvailable && !stopping.signal.aborted,
     isTerminating: () => stopping.signal.aborted,
+    cpuSeconds: () => [...running].reduce((sum, container) => sum + container.cpuSeconds(), 0),
     connectionTo: (host, port) => connectionFrom(sandbox, host, port),
     completed,
     stop,

@@ -9,6 +9,8 @@ export interface Workload {
   pods(): readonly Pod[]
   /** One step towards the spec. Called when anything has changed. */
   reconcile(): void
+  /** As many as there should be. */
+  replicas(): number
   scale(replicas: number): void
   /** Replaces all pods, by those of another template if there is one. */
   roll(template?: PodTemplate): void
@@ -92,6 +94,7 @@ export function openWorkload(deps: PodDeps, { kind, name, spec }: WorkloadOption
       if (kind === 'Deployment') deploy()
       else setUp()
     },
+    replicas: () => replicas,
     scale(count) {
       replicas = count
       deps.changed()
