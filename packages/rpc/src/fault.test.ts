@@ -24,6 +24,12 @@ test.each(Object.keys(faults) as FaultCode[])('%s arrives with its code, status 
   expect(toStatus(arrived).code).toBe(faults[code][1])
 })
 
+test('only failures of the product have a stack', () => {
+  expect(new Fault('UNHANDLED').stack).toMatch(/\n +at /)
+  expect(new Fault('NOT_FOUND').stack).not.toMatch(/\n +at /)
+  expect(new Error('after it').stack).toMatch(/\n +at /)
+})
+
 test('the time to wait arrives, in whole seconds, at least one', () => {
   expect(received(retryAfter(41.2)).retryAfterSeconds).toBe(42)
   expect(received(retryAfter(0)).retryAfterSeconds).toBe(1)
