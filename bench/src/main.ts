@@ -16,6 +16,8 @@ import { seedRows } from './seed-rows.js'
 import { measureInTurns, type Side } from './turns.js'
 import { measureYoung, youngScenarios } from './young.js'
 
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130))
+
 try {
   const options = readOptions(process.argv.slice(2))
   if (options.help) console.log(usage)

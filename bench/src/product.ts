@@ -99,9 +99,11 @@ async function launch(
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const ended = once(child, 'exit')
+  const end = (): void => void child.kill('SIGTERM')
+  process.on('exit', end) // the bench was ended by a signal
+  const ended = once(child, 'exit').finally(() => process.off('exit', end))
   const stop = async (): Promise<void> => {
-    child.kill('SIGTERM')
+    end()
     await ended
   }
   const late = pause(START_MS, 'is not ready in time', { ref: false })
