@@ -5,6 +5,7 @@ import { parse } from 'yaml'
 import { LONGEST_STOP_MS } from '../../packages/platform/src/process/process.js'
 import { splitAddress } from '../../packages/platform/src/process/settings.js'
 import { type KubernetesObject, render } from './kustomize.js'
+import { validateKindsOfOperators } from './operator-kinds.js'
 import { validate } from './validate.js'
 import {
   environmentOf,
@@ -21,8 +22,6 @@ const root = join(import.meta.dirname, '../..')
 const folders = ['overlays/development', 'overlays/production'] as const
 /** The lowest version that has `sleep` before a stop, and the newest one whose schemas are known. */
 const versions = ['1.30', '1.37'] as const
-
-const ofOperators = ['Certificate', 'Issuer', 'PodMonitor', 'PrometheusRule']
 
 const rendered = new Map<string, Awaited<ReturnType<typeof render>>>()
 let unavailable: unknown
@@ -54,9 +53,14 @@ const processesIn = (objects: readonly KubernetesObject[]): readonly Workload[] 
 describe.each(folders)('%s', (folder) => {
   test.for(versions)('fits the schemas of Kubernetes %s', { timeout: 300_000 }, async (version, { skip }) => {
     if (unavailable) skip()
-    const lines = await validate(rendered.get(folder)?.text ?? '', version)
-    const isUnknown = /^WARN Couldn't find schema for kind (\w+) /
-    expect(lines.filter((line) => !ofOperators.includes(isUnknown.exec(line)?.[1] ?? ''))).toEqual([])
+    const { text = '', objects = [] } = rendered.get(folder) ?? {}
+    const [lines, ofOperators] = await Promise.all([
+      validate(text, version),
+      validateKindsOfOperators(objects),
+    ])
+    const unknown = /^WARN Couldn't find schema for kind (\w+) /
+    expect(lines.filter((line) => !ofOperators.kinds.has(unknown.exec(line)?.[1] ?? ''))).toEqual([])
+    expect(ofOperators.lines).toEqual([])
   })
 
   test('starts each part once, with settings that its program has, all that it needs, and valid values', ({

@@ -1,0 +1,101 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Ajv, type ValidateFunction } from 'ajv'
+import { parse } from 'yaml'
+import { goCommand } from '../interop/go.js'
+import { cache } from '../interop/once.js'
+import type { KubernetesObject } from './kustomize.js'
+
+const run = promisify(execFile)
+
+/** Go modules of operators, and the files in them that define kinds. */
+const published = {
+  'github.com/cert-manager/cert-manager@v1.21.2': [
+    'deploy/crds/cert-manager.io_certificates.yaml',
+    'deploy/crds/cert-manager.io_issuers.yaml',
+  ],
+  'github.com/prometheus-operator/prometheus-operator@v0.85.0': [
+    'example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml',
+    'example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml',
+  ],
+} as const
+
+/** An OpenAPI schema, as far as it is changed here. */
+interface Schema {
+  additionalProperties?: unknown
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly items?: Schema
+  readonly 'x-kubernetes-preserve-unknown-fields'?: boolean
+}
+
+/**
+ * Compares objects of kinds that operators define with the definitions that they publish. Members that those do not have
+ * count as wrong. Returns the kinds that it has compared, and a line for each object that does not fit.
+ */
+export async function validateKindsOfOperators(
+  objects: readonly KubernetesObject[],
+): Promise<{ readonly kinds: ReadonlySet<string>; readonly lines: readonly string[] }> {
+  const validators = new Map<string, ValidateFunction>()
+  const ajv = new Ajv({
+    strict: false,
+    validateFormats: false,
+    allErrors: true,
+    code: { regExp: patternOfGo },
+  })
+  for (const [module, files] of Object.entries(published)) {
+    const directory = await downloaded(module)
+    for (const file of files) {
+      const { spec } = parse(await readFile(join(directory, file), 'utf8'))
+      for (const { name, schema } of spec.versions)
+        validators.set(
+          `${spec.group}/${name} ${spec.names.kind}`,
+          ajv.compile(closed(schema.openAPIV3Schema)),
+        )
+    }
+  }
+  const kinds = new Set<string>()
+  const lines: string[] = []
+  for (const object of objects) {
+    const { apiVersion, kind, metadata } = object
+    const fits = validators.get(`${apiVersion} ${kind}`)
+    if (!fits) continue
+    kinds.add(kind)
+    if (!fits(object)) lines.push(`${kind} ${metadata.name}: ${ajv.errorsText(fits.errors, { dataVar: '' })}`)
+  }
+  return { kinds, lines }
+}
+
+/** Go writes the flag into the pattern. */
+const patternOfGo = Object.assign(
+  (pattern: string, flags: string) =>
+    pattern.includes('(?i)')
+      ? new RegExp(pattern.replace('(?i)', ''), `${flags}i`)
+      : new RegExp(pattern, flags),
+  { code: 'patternOfGo' },
+)
+
+/** The folder of a module of Go in the cache of modules. */
+async function downloaded(module: string): Promise<string> {
+  const { stdout } = await run(await goCommand(), ['mod', 'download', '-json', module], {
+    cwd: cache, // outside of a module
+    env: { ...process.env, GOFLAGS: '-mod=mod', GONOSUMDB: '*' },
+    timeout: 300_000,
+  })
+  return JSON.parse(stdout).Dir
+}
+
+/** The same schema without members that it does not name. The API server drops those without a word. */
+function closed(schema: Schema): Schema {
+  const { properties, items } = schema
+  const isOpen = schema['x-kubernetes-preserve-unknown-fields'] || 'additionalProperties' in schema
+  return {
+    ...schema,
+    ...(items && { items: closed(items) }),
+    ...(properties && {
+      properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, closed(one)])),
+      ...(!isOpen && { additionalProperties: false }),
+    }),
+  }
+}
