@@ -32,7 +32,8 @@ interface Schema {
 
 /**
  * Compares objects of kinds that operators define with the definitions that they publish. Members that those do not have
- * count as wrong. Returns the kinds that it has compared, and a line for each object that does not fit.
+ * count as wrong. Returns the versions of kinds that it has compared (`cert-manager.io/v1 Issuer`), and a line for each
+ * object that does not fit.
  */
 export async function validateKindsOfOperators(
   objects: readonly KubernetesObject[],
@@ -59,9 +60,10 @@ export async function validateKindsOfOperators(
   const lines: string[] = []
   for (const object of objects) {
     const { apiVersion, kind, metadata } = object
-    const fits = validators.get(`${apiVersion} ${kind}`)
+    const versioned = `${apiVersion} ${kind}`
+    const fits = validators.get(versioned)
     if (!fits) continue
-    kinds.add(kind)
+    kinds.add(versioned)
     if (!fits(object)) lines.push(`${kind} ${metadata.name}: ${ajv.errorsText(fits.errors, { dataVar: '' })}`)
   }
   return { kinds, lines }
