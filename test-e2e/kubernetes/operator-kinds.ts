@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { Ajv, type ValidateFunction } from 'ajv'
+import { Ajv } from 'ajv'
 import { parse } from 'yaml'
 import { goCommand } from '../interop/go.js'
 import { cache } from '../interop/once.js'
@@ -30,43 +30,35 @@ interface Schema {
   readonly 'x-kubernetes-preserve-unknown-fields'?: boolean
 }
 
-/**
- * Compares objects of kinds that operators define with the definitions that they publish. Members that those do not have
- * count as wrong. Returns the versions of kinds that it has compared (`cert-manager.io/v1 Issuer`), and a line for each
- * object that does not fit.
- */
-export async function validateKindsOfOperators(
-  objects: readonly KubernetesObject[],
-): Promise<{ readonly kinds: ReadonlySet<string>; readonly lines: readonly string[] }> {
-  const validators = new Map<string, ValidateFunction>()
+/** Lines about where an object differs from the definition of its kind. Members that this does not have are differences. */
+export type Compare = (object: KubernetesObject) => readonly string[]
+
+/** Reads the definitions that operators publish, by version and kind: `cert-manager.io/v1 Issuer`. */
+export async function readOperatorKinds(): Promise<ReadonlyMap<string, Compare>> {
   const ajv = new Ajv({
     strict: false,
     validateFormats: false,
     allErrors: true,
     code: { regExp: patternOfGo },
   })
+  const kinds = new Map<string, Compare>()
   for (const [module, files] of Object.entries(published)) {
     const directory = await downloaded(module)
     for (const file of files) {
       const { spec } = parse(await readFile(join(directory, file), 'utf8'))
-      for (const { name, schema } of spec.versions)
-        validators.set(
-          `${spec.group}/${name} ${spec.names.kind}`,
-          ajv.compile(closed(schema.openAPIV3Schema)),
-        )
+      for (const { name, schema } of spec.versions) {
+        const fits = ajv.compile(closed(schema.openAPIV3Schema))
+        kinds.set(`${spec.group}/${name} ${spec.names.kind}`, (object) => {
+          fits(object)
+          const { kind, metadata } = object
+          return (fits.errors ?? []).map(
+            ({ instancePath, message }) => `${kind} ${metadata.name}: ${instancePath} ${message}`,
+          )
+        })
+      }
     }
   }
-  const kinds = new Set<string>()
-  const lines: string[] = []
-  for (const object of objects) {
-    const { apiVersion, kind, metadata } = object
-    const versioned = `${apiVersion} ${kind}`
-    const fits = validators.get(versioned)
-    if (!fits) continue
-    kinds.add(versioned)
-    if (!fits(object)) lines.push(`${kind} ${metadata.name}: ${ajv.errorsText(fits.errors, { dataVar: '' })}`)
-  }
-  return { kinds, lines }
+  return kinds
 }
 
 /** Go writes the flag into the pattern. */
