@@ -51,8 +51,8 @@ export async function readOperatorKinds(): Promise<ReadonlyMap<string, Compare>>
         kinds.set(`${spec.group}/${name} ${spec.names.kind}`, (object) => {
           fits(object)
           const { kind, metadata } = object
-          return (fits.errors ?? []).map(
-            ({ instancePath, message }) => `${kind} ${metadata.name}: ${instancePath} ${message}`,
+          return (fits.errors ?? []).map(({ instancePath, message, params: { additionalProperty = '' } }) =>
+            `${kind} ${metadata.name}: ${instancePath} ${message} ${additionalProperty}`.trimEnd(),
           )
         })
       }
