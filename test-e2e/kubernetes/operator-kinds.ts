@@ -24,7 +24,7 @@ const published = {
 
 /** An OpenAPI schema, as far as it is changed here. */
 interface Schema {
-  additionalProperties?: unknown
+  readonly additionalProperties?: Schema | boolean
   readonly properties?: Readonly<Record<string, Schema>>
   readonly items?: Schema
   readonly 'x-kubernetes-preserve-unknown-fields'?: boolean
@@ -82,11 +82,12 @@ async function downloaded(module: string): Promise<string> {
 
 /** The same schema without members that it does not name. The API server drops those without a word. */
 function closed(schema: Schema): Schema {
-  const { properties, items } = schema
+  const { properties, items, additionalProperties } = schema
   const isOpen = schema['x-kubernetes-preserve-unknown-fields'] || 'additionalProperties' in schema
   return {
     ...schema,
     ...(items && { items: closed(items) }),
+    ...(typeof additionalProperties === 'object' && { additionalProperties: closed(additionalProperties) }),
     ...(properties && {
       properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, closed(one)])),
       ...(!isOpen && { additionalProperties: false }),
