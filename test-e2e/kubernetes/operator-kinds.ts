@@ -74,7 +74,6 @@ const patternOfGo = Object.assign(
 async function downloaded(module: string): Promise<string> {
   const { stdout } = await run(await goCommand(), ['mod', 'download', '-json', module], {
     cwd: cache, // outside of a module
-    env: { ...process.env, GOFLAGS: '-mod=mod', GONOSUMDB: '*' },
     timeout: 300_000,
   })
   return JSON.parse(stdout).Dir
