@@ -100,6 +100,27 @@ test('a login shows the client certificates and opens a session', async () => {
   expect(presentedIn(request)).toEqual(['CN=leaf'])
 })
 
+test('a login that must wait for others is answered late, so that it is not repeated at once', async () => {
+  const refused = new Promise<void>((resolve) => {
+    gateway.fakes.instead.set('identity.authenticate', async () => {
+      resolve()
+      throw new Fault('SERVER_TOO_MANY_REQUESTS')
+    })
+  })
+  const answered: string[] = []
+  const login = gateway
+    .request(`${C}/authenticate?method=password`, {
+      method: 'POST',
+      body: { username: 'alice', password: 'right-one' },
+    })
+    .then(({ status, headers }) => answered.push(`${status} ${headers['retry-after']}`))
+  await refused
+  await gateway.request('/version').then(() => answered.push('version'))
+  await login
+  expect(answered).toEqual(['version', '429 1'])
+  gateway.fakes.instead.delete('identity.authenticate')
+})
+
 test('a login by a certificate shows all of its certificates where identity requires them', async () => {
   const root = await makeCertificate('root', undefined, true)
   const leaf = await makeCertificate('leaf', root)

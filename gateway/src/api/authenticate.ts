@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
 import { clientAddressOf } from '@overlay/platform/tls'
-import { type ApiSession, type AuthenticateRequest, Fault } from '@overlay/rpc'
+import { type ApiSession, type AuthenticateRequest, type Context, Fault } from '@overlay/rpc'
 import { sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
@@ -62,9 +63,25 @@ export function logIn(
     sdkInfo: bytesOf(sdkInfo),
     ipAddress: clientAddressOf(incoming.socket),
   }
-  return presenting(incoming, method, (certificates) =>
-    identity.authenticate({ ...request, ...certificates }, callContext(c)),
-  )
+  return presenting(incoming, method, (certificates) => {
+    const context = callContext(c)
+    return identity
+      .authenticate({ ...request, ...certificates }, context)
+      .catch((err: unknown) => refusedSlowly(err, context))
+  })
+}
+
+/** How long a login that must wait for others is not answered. */
+const HELD_MS = 1000
+
+/**
+ * Throws `err`. Clients that repeat a login at once after 429, regardless of `Retry-After`, would otherwise take most of
+ * the time of the processor from the logins that have a place in the queue.
+ */
+async function refusedSlowly(err: unknown, { signal }: Context): Promise<never> {
+  if (err instanceof Fault && err.code === 'SERVER_TOO_MANY_REQUESTS')
+    await pause(HELD_MS, undefined, { signal }).catch(() => undefined) // the client has gone
+  throw err
 }
 
 const bytesOf = (value: object | undefined): Buffer => (value ? jsonBytes(value) : Buffer.alloc(0))

@@ -9,11 +9,12 @@ const busyStatuses: ReadonlySet<number> = new Set([429, 503])
 /** Keeps slow requests, and those refused for now, for the page. Not those to the page: it waits for replicas that are away. */
 export function keepRequest({ c: { env }, status, seconds }: AccessRecord): void {
   const isRefused = busyStatuses.has(status)
-  if (!isRefused && !isSlow(seconds)) return
+  const wasSlow = status !== 429 && isSlow(seconds) // those to wait are answered late
+  if (!isRefused && !wasSlow) return
   const { api, operation, requestId, incoming, faultCode: reason } = env
   if (api === STATUS_API) return
   const name = `${api} ${operation || incoming.method}`
-  if (isSlow(seconds)) keepSlow(name, String(status), seconds, requestId)
+  if (wasSlow) keepSlow(name, String(status), seconds, requestId)
   if (!isRefused) return
   const sourceAddress = clientAddressOf(incoming.socket)
   keepRefusal('request refused', { reason, sourceAddress, operation: name, status, requestId })
