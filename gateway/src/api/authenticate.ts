@@ -78,9 +78,9 @@ const HELD_MS = 1000
  * Throws `err`. Clients that repeat a login at once after 429, regardless of `Retry-After`, would otherwise take most of
  * the time of the processor from the logins that have a place in the queue.
  */
-async function refusedSlowly(err: unknown, { signal }: Context): Promise<never> {
+async function refusedSlowly(err: unknown, context: Context): Promise<never> {
   if (err instanceof Fault && err.code === 'SERVER_TOO_MANY_REQUESTS')
-    await pause(HELD_MS, undefined, { signal }).catch(() => undefined) // the client has gone
+    await pause(HELD_MS, undefined, { signal: context.signal }).catch(() => undefined) // the client has gone
   throw err
 }
 
