@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { Fault, type ProcessDescription, retryAfter } from '@overlay/rpc'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ADMIN, ALICE, PARTIAL_ADMIN, sessionFor } from '../testing/fakes.js'
 import { startGateway, type TestGateway } from '../testing/gateway.js'
 import type { DescribedReplica } from './replicas.js'
@@ -34,14 +34,12 @@ const policy = (more?: Partial<ProcessDescription>): DescribedReplica => ({
 
 let replicas: readonly DescribedReplica[] = []
 let gateway: TestGateway
-beforeAll(async () => {
+// a gateway remembers positions, so that one that has missed what another test has made up would be late
+beforeEach(async () => {
+  replicas = []
   gateway = await startGateway({ describeReplicas: async () => replicas })
 })
-afterAll(() => gateway[Symbol.asyncDispose]())
-beforeEach(() => {
-  replicas = []
-  gateway.fakes.instead.clear()
-})
+afterEach(() => gateway[Symbol.asyncDispose]())
 
 const noRows = async () => ({ rows: Buffer.from('[]'), total: 0 })
 const html = { accept: 'text/html,*/*;q=0.8' }
