@@ -1,7 +1,7 @@
 import { BlockList } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { PartProcess } from '@overlay/platform/part'
-import { boundedLines, type Health, openLog, readSettings, splitAddress } from '@overlay/platform/process'
+import { boundedLines, openLog, readSettings, splitAddress } from '@overlay/platform/process'
 import { grpcHealth, serveGrpcHealth } from '@overlay/platform/process/grpc-health'
 import {
   type FetchKey,
@@ -20,6 +20,7 @@ import { openWritePositions } from './cache/write-positions.js'
 import { noteWrites } from './clients/note-writes.js'
 import { readAudit } from './clients/read-audit.js'
 import { connectServices } from './clients/services.js'
+import { gatewayHealth } from './health.js'
 import { accessLog } from './http/access-log.js'
 import { instanceId } from './http/ids.js'
 import { mount } from './http/pipeline.js'
@@ -56,10 +57,7 @@ export async function runGateway(env: NodeJS.ProcessEnv, process: PartProcess): 
   const { address, console, redirects, logoutRedirects } = settings
   await using caches = openCaches(services, writePositions, log, address)
   let isServing = false
-  const health = (): Health => {
-    const checks = { ...caches.checks(), serving: isServing ? 'ok' : 'no' }
-    return { ready: Object.values(checks).every((state) => state === 'ok'), checks }
-  }
+  const health = gatewayHealth(caches.partStates, () => isServing)
   await using _ops = await process.serveOps('gateway', settings.opsListen, { log, health })
   const probes = grpcHealth('gateway', health, log)
   await using _health = await serveGrpcHealth(settings.grpcHealthListen, probes, log)

@@ -30,7 +30,7 @@ export interface GatewayCaches extends AsyncDisposable {
   /** What was written through this gateway, without additions. */
   readonly written: WritePositions['withoutAdditions']
   /** The state of the stream of each owner: 'ok' or 'silent'. */
-  checks(): Readonly<Record<string, string>>
+  readonly partStates: () => Readonly<Record<string, string>>
   /**
    * Runs when something in `tag` has changed (`api-sessions <id>`, `identities <id>`), or anything may have. At most one
    * listener.
@@ -129,7 +129,7 @@ export function openCaches(
     lists,
     tokenKeys,
     written: writePositions.withoutAdditions,
-    checks: () => {
+    partStates: () => {
       const stateOf = (source: Pick<Followed, 'isHeard'>): string => (source.isHeard() ? 'ok' : 'silent')
       return { identity: stateOf(identity), pki: stateOf(pki), policy: stateOf(headers) }
     },

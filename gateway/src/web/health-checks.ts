@@ -11,25 +11,26 @@ interface Check {
 }
 
 /**
- * Whether this gateway is ready, and the state of each dependency, without reasons: strangers may ask.
+ * Whether all parts answer, and the state of each, without reasons: strangers may ask.
  * wire: path and members are those of the original, without its times.
- * differs: if the gateway is not ready, the status is 503, as probes expect.
+ * differs: if a part does not answer, the status is 503, as monitors expect. The gateway may still be ready.
  */
-export function sendHealth(c: RequestContext, { ready, checks }: Health): Answer {
+export function sendHealth(c: RequestContext, { checks }: Health): Answer {
   const states = Object.entries(checks).map(([id, state]) => ({ healthy: state === 'ok', id }))
-  const status = ready ? 200 : 503
-  if (accepts(c.env.incoming, 'text/html')) return sendHtml(c, pageOf(ready, states), status)
+  const healthy = states.every((state) => state.healthy)
+  const status = healthy ? 200 : 503
+  if (accepts(c.env.incoming, 'text/html')) return sendHtml(c, pageOf(healthy, states), status)
   c.env.outgoing.setHeader('cache-control', 'no-cache')
-  return send(c, status, JSON.stringify({ data: { checks: states, healthy: ready }, meta: {} }))
+  return send(c, status, JSON.stringify({ data: { checks: states, healthy }, meta: {} }))
 }
 
-const pageOf = (ready: boolean, checks: readonly Check[]) =>
+const pageOf = (healthy: boolean, checks: readonly Check[]) =>
   htmlPage(
-    ready ? 'This gateway is ready' : 'This gateway is not ready',
+    healthy ? 'All parts answer' : 'A part does not answer',
     fragment`<table>
 <thead><tr><th scope="col">Part</th><th scope="col">State</th></tr></thead>
 <tbody>
-${checks.map(({ id, healthy }) => fragment`<tr><td>${id}</td><td>${healthy ? 'ok' : 'not ready'}</td></tr>\n`)}</tbody>
+${checks.map(({ id, healthy }) => fragment`<tr><td>${id}</td><td>${healthy ? 'ok' : 'does not answer'}</td></tr>\n`)}</tbody>
 </table>
 <p><a href="/">Overview</a></p>`,
   )
