@@ -1,6 +1,5 @@
 import { ownProcess } from '@overlay/platform/part'
-import { endProcess } from '@overlay/platform/process'
+import { runProgram } from '@overlay/platform/process'
 import { runGateway } from './run.js'
 
-await runGateway(process.env, ownProcess)
-endProcess()
+await runProgram('gateway', () => runGateway(process.env, ownProcess))

@@ -3,15 +3,14 @@ import { runGateway } from '@overlay/gateway/run'
 import { runIdentity } from '@overlay/identity/run'
 import { runPki } from '@overlay/pki/run'
 import { type PartName, type RunPart, shareProcess } from '@overlay/platform/part'
-import { endProcess, guardProcess, openLog, processSettings, readSettings } from '@overlay/platform/process'
+import { guardProcess, openLog, processSettings, readSettings, runProgram } from '@overlay/platform/process'
 import { openTracing } from '@overlay/platform/tracing'
 import { runPolicy } from '@overlay/policy/run'
 import { runSessions } from '@overlay/sessions/run'
 import { projectRoot } from './project-root.js'
 
 /** All parts in one process. The launcher passes the environment of each part as JSON. */
-await run()
-endProcess()
+await runProgram('overlay', run)
 
 async function run(): Promise<void> {
   const settings = readSettings(processSettings, process.env)

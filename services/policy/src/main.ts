@@ -1,6 +1,5 @@
 import { ownProcess } from '@overlay/platform/part'
-import { endProcess } from '@overlay/platform/process'
+import { runProgram } from '@overlay/platform/process'
 import { runPolicy } from './run.js'
 
-await runPolicy(process.env, `${import.meta.dirname}/../migrations`, ownProcess)
-endProcess()
+await runProgram('policy', () => runPolicy(process.env, `${import.meta.dirname}/../migrations`, ownProcess))

@@ -1,6 +1,7 @@
 import { ownProcess } from '@overlay/platform/part'
-import { endProcess } from '@overlay/platform/process'
+import { runProgram } from '@overlay/platform/process'
 import { runSessions } from './run.js'
 
-await runSessions(process.env, `${import.meta.dirname}/../migrations`, ownProcess)
-endProcess()
+await runProgram('sessions', () =>
+  runSessions(process.env, `${import.meta.dirname}/../migrations`, ownProcess),
+)

@@ -61,6 +61,15 @@ test.each(['throw', 'reject'])(
   20_000,
 )
 
+test.each([
+  ['settings', 'settings: LISTEN is not set'],
+  ['fail', 'failed'],
+])('what a program throws before it is guarded is a line of the log: %s', async (task, message) => {
+  const { logged, exit } = run(task)
+  await logged(message)
+  expect(await exit).toEqual([1, null])
+})
+
 test('the end of the pipe of its parent stops it in order', async () => {
   const { child, logged, exit } = run('wait', { OVERLAY_PARENT_PIPE: '1' })
   await logged('ready')

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { readSettings, setting, settingsTable, splitAddress } from './settings.js'
+import { readSettings, setting, settingsTable, splitAddress, WrongSettings } from './settings.js'
 
 const settings = {
   listen: setting.address('LISTEN', 'where it listens'),
@@ -50,7 +50,7 @@ test('all problems are reported at once, secrets without their values', () => {
     DATABASE: 'mysql://u:geheim@h/d',
   }
   expect(() => readSettings(settings, env)).toThrow(
-    new Error(
+    new WrongSettings(
       [
         'settings: LISTEN is not set',
         "REPLICAS must be a whole number from 1 to 9, not '12'",

@@ -15,8 +15,14 @@ export type Values<S extends Settings> = {
   readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never
 }
 
+/** Its message lists all problems, and no secret. */
+export class WrongSettings extends Error {
+  override readonly name = 'WrongSettings'
+}
+
 /**
- * Reads all settings. The error lists all problems.
+ * Reads all settings.
+ * @throws {WrongSettings}
  * @param others further problems of the environment, to be reported together
  */
 export function readSettings<S extends Settings>(
@@ -35,7 +41,7 @@ export function readSettings<S extends Settings>(
       problems.push(`${name} ${(err as Error).message}${shown}`)
     }
   }
-  if (problems.length > 0) throw new Error(`settings: ${problems.join('; ')}`)
+  if (problems.length > 0) throw new WrongSettings(`settings: ${problems.join('; ')}`)
   return Object.freeze(values) as Values<S>
 }
 
