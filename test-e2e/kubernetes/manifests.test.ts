@@ -55,6 +55,16 @@ const named = (objects: readonly KubernetesObject[], kind: string, name: string)
 const processesIn = (objects: readonly KubernetesObject[]): readonly Workload[] =>
   ownWorkloadsIn(objects).filter(({ kind }) => kind !== 'Job')
 
+test('the development overlay fits on a machine with two processors', ({ skip }) => {
+  if (unavailable) skip()
+  const requested = workloadsIn(objectsOf('overlays/development')).flatMap(({ containers }) =>
+    containers.map(({ resources }) => /^(\d+)m$/.exec(resources?.requests.cpu ?? '')?.[1]),
+  )
+  expect(requested).not.toContain(undefined)
+  // those of the cluster take about 950m
+  expect(requested.reduce((sum, millicores) => sum + Number(millicores), 0)).toBeLessThanOrEqual(1000)
+})
+
 describe.each(folders)('%s', (folder) => {
   test.for(versions)('fits the schemas of Kubernetes %s', { timeout: 300_000 }, async (version, { skip }) => {
     if (unavailable) skip()

@@ -51,7 +51,7 @@ export interface Container {
   readonly readinessProbe?: Probe
   readonly lifecycle?: { readonly preStop: { readonly sleep: { readonly seconds: number } } }
   readonly securityContext?: object
-  readonly resources?: { readonly requests: object; readonly limits: object }
+  readonly resources?: { readonly requests: { readonly cpu?: string }; readonly limits: object }
 }
 
 /** An object that has a template of pods. */
