@@ -1,3 +1,4 @@
+import { samplesOf } from '@overlay/launcher/testing'
 import type { KubernetesObject } from '../kubernetes/kustomize.js'
 import { selects } from '../kubernetes/network-policy.js'
 import type { Pod } from './pod.js'
@@ -17,13 +18,10 @@ export function openScraper(objects: readonly KubernetesObject[]): Scraper {
     const [{ port, path }] = monitor.spec.podMetricsEndpoints
     const response = await fetch(`http://${pod.address}:${pod.port(port)}${path}`)
     if (!response.ok) throw new Error(`${pod.name} answers ${path} with ${response.status}`)
-    const lines = (await response.text()).split('\n')
+    const text = await response.text()
     return (name) => {
-      const values = lines.flatMap((line) => {
-        const [, series, value] = /^(\w+)(?:\{.*\})? (\S+)$/.exec(line) ?? []
-        return series === name ? [Number(value)] : []
-      })
-      return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value)
+      const samples = samplesOf(text, name)
+      return samples.length === 0 ? undefined : samples.reduce((sum, { value }) => sum + value, 0)
     }
   }
 }

@@ -5,6 +5,7 @@ import { freePort } from '../processes/ports.js'
 import { busUser, startBroker } from '../servers/broker.js'
 import { prepareAndMigrate, type Service, schemaOf } from '../servers/schemas.js'
 
+export { samplesOf } from '../commands/samples.js'
 export { withDatabase } from '../commands/with-database.js'
 export { probeHealth } from '../processes/health.js'
 export { type TestCertificates, testCertificates } from './test-certificates.js'
