@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
 import { freePort, type TestBus, type TestDatabase, testBus, testDatabase } from '@overlay/launcher/testing'
+import { services } from '@overlay/platform/postgres/prepare-and-migrate'
 import { type Admin, logInAsAdmin } from './admin.js'
 
 export interface NetworkOptions {
@@ -58,7 +59,7 @@ export async function startNetwork(options: NetworkOptions = {}): Promise<Networ
 
 async function startNetworkOfProcesses(options: NetworkOptions): Promise<Network> {
   const { gateways = 1, identities = 1, pkis = 1, policies = 1, sessions = 1, env = {}, entry } = options
-  const database = options.database ?? (await testDatabase('identity', 'pki', 'policy', 'sessions'))
+  const database = options.database ?? (await testDatabase(...services))
   const [bus, port] = [await testBus(), await freePort()]
   const home = await mkdtemp(join(tmpdir(), 'overlay-test-'))
   const address = `localhost:${port}`

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { busPrograms, type TlsBus, type TlsPostgres, tlsBus, tlsPostgres } from '@overlay/launcher/testing'
+import { services } from '@overlay/platform/postgres/prepare-and-migrate'
 import type { KubernetesObject } from '../kubernetes/kustomize.js'
 import type { OutsideServer } from './cluster.js'
 import { developmentAdmin } from './tested.js'
@@ -47,7 +48,7 @@ export async function documentedSecrets(): Promise<Readonly<Record<string, reado
 }
 
 async function secretsFor(postgres: TlsPostgres, bus: TlsBus): Promise<readonly KubernetesObject[]> {
-  const databases = ['identity', 'pki', 'policy', 'sessions'].map((service) => [
+  const databases = services.map((service) => [
     `${service}-database`,
     { url: `postgres://overlay_${service}:${newPassword()}@${DATABASE}/overlay` },
   ])

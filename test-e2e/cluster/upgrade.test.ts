@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { services } from '@overlay/platform/postgres/prepare-and-migrate'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { KubernetesObject } from '../kubernetes/kustomize.js'
 import { type Clients, startClients } from './clients.js'
@@ -10,7 +11,6 @@ import { buildImage } from './image.js'
 import { canRunPods } from './pod-network.js'
 import { developmentObjects, logIn, startDevelopment, started } from './tested.js'
 
-const services = ['identity', 'pki', 'policy', 'sessions']
 const parts = [...services, 'gateway']
 const NEXT = '29990101000000000_next'
 

@@ -8,13 +8,13 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { freePort, probeHealth, type TestBus, testBus, withClient } from '@overlay/launcher/testing'
+import { services } from '@overlay/platform/postgres/prepare-and-migrate'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { logInAsAdmin } from '../admin.js'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
-const services = ['identity', 'pki', 'policy', 'sessions'] as const
 const parts = ['gateway', ...services] as const
 
 let work: string
