@@ -171,6 +171,14 @@ test('an owner that may not create roles is shown the SQL, without what proves p
   expect(output).not.toContain('SCRAM')
 })
 
+test.each(['services/pki/dist/pki-keys.js', 'services/identity/dist/admin-password.js'])(
+  'the help of %s names it as it is called in the image',
+  async (program) => {
+    const { code, output } = await perform(program, {}, ['--help'])
+    expect([code, output.slice(0, output.indexOf(' ['))]).toEqual([0, `node ${program}`])
+  },
+)
+
 test('all commands and processes run from the files of the image alone', async () => {
   const command = async (...args: Parameters<typeof perform>) => {
     const { code, output } = await perform(...args)

@@ -20,7 +20,7 @@ import { withDatabase } from './with-database.js'
 
 await runCommand('password not changed', async () => {
   const { asks, username, wantsHelp, ...request } = readPasswordArguments(process.argv.slice(2))
-  if (wantsHelp) return console.log(passwordUsage)
+  if (wantsHelp) return console.log(passwordUsage('npm run admin-password --'))
   const settings = readLauncherSettings(process.env)
   const { home } = settings
   const secrets = await requireInstallation(home)

@@ -8,9 +8,11 @@ import { runCommand } from './command.js'
 import { operator } from './operator.js'
 import { withDatabase } from './with-database.js'
 
+const command = 'npm run keys --'
+
 await runCommand('keys not changed', async () => {
   const request = readKeysArguments(process.argv.slice(2))
-  if (request.action === 'help') return console.log(keysUsage)
+  if (request.action === 'help') return console.log(keysUsage(command))
   const settings = readLauncherSettings(process.env)
   const { keySecrets, ...secrets } = await requireInstallation(settings.home)
   await withDatabase(
@@ -20,6 +22,7 @@ await runCommand('keys not changed', async () => {
       await requireMigrated(ownerUrl, 'pki')
       await runKeysCommand({
         request,
+        command,
         databaseUrl: roleUrl(ownerUrl, 'pki', secrets),
         keySecret: keySecrets.pki,
         tokenKeyRules: tokenKeyRulesOf(settings),

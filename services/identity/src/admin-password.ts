@@ -9,9 +9,11 @@ import {
 import { resetPassword } from './reset-password.js'
 import { initSettings } from './settings.js'
 
+const command = 'node services/identity/dist/admin-password.js'
+
 try {
   const { asks, username, wantsHelp, ...request } = readPasswordArguments(process.argv.slice(2))
-  if (wantsHelp) process.stdout.write(`${passwordUsage}\n`)
+  if (wantsHelp) process.stdout.write(`${passwordUsage(command)}\n`)
   else {
     const settings = readSettings(initSettings, process.env)
     const result = await resetPassword({

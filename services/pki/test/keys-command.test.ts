@@ -27,6 +27,7 @@ test('a key is prepared, activated and withdrawn, each time with what happens ne
     const print = (line: string): void => void lines.push(line)
     await runKeysCommand({
       request,
+      command: 'node keys.js',
       databaseUrl,
       keySecret,
       tokenKeyRules,
@@ -43,7 +44,10 @@ test('a key is prepared, activated and withdrawn, each time with what happens ne
 
   expect(await run()).toMatch(/^role +state +id +key[\s\S]*\nsigning +active +\S{8} +P-256 +O=overlay/)
   expect(await run('prepare', 'signing')).toMatch(
-    /^prepared the next signing key \S{8} [\s\S]*\nit is published, and not used yet; next, after .*Z: npm run keys -- activate signing$/,
+    /^prepared the next signing key \S{8} [\s\S]*\nit is published, and not used yet; next, after .*Z: node keys\.js activate signing$/,
+  )
+  expect(await run()).toMatch(
+    /^the next signing key \S{8} .* is not in use yet: node keys\.js activate signing$/m,
   )
   await expect(run('activate', 'signing')).rejects.toThrow(
     /not known everywhere yet.*\(--force does it nevertheless\)/,

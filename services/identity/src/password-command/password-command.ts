@@ -3,7 +3,8 @@ import type { ResetOptions, ResetResult } from '../reset-password.js'
 
 export { askPassword } from './ask-password.js'
 
-export const passwordUsage = `npm run admin-password [-- [NAME] [options]]
+/** @param command the command line up to the arguments */
+export const passwordUsage = (command: string): string => `${command} [NAME] [options]
 
 Sets a new password of the default administrator, or of the administrator NAME (user name or name of the identity),
 while the product runs or is stopped. Prints a generated password once. DATABASE_URL must be set as for the product.

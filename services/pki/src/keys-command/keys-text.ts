@@ -38,20 +38,23 @@ export function keysTable(keys: readonly KeyView[], now: Date): readonly string[
   return columns([head, ...rows])
 }
 
-/** A line for each key that needs the operator. */
-export const hintsOf = (keys: readonly KeyView[], now: Date): readonly string[] => {
-  const hints = keys.flatMap((key) => hintOf(key, now) ?? [])
+/**
+ * A line for each key that needs the operator.
+ * @param command the command line up to the arguments
+ */
+export const hintsOf = (keys: readonly KeyView[], now: Date, command: string): readonly string[] => {
+  const hints = keys.flatMap((key) => hintOf(key, now, command) ?? [])
   return hints.length > 0 ? ['', ...hints] : []
 }
 
-function hintOf(key: KeyView, now: Date): string | undefined {
+function hintOf(key: KeyView, now: Date, command: string): string | undefined {
   const { role, state, notAfter, renewsAt, source, isPublicOnly } = key
   if (state === 'next' && (role !== 'token' || source === 'provided'))
     // others of tokens are activated in time
-    return `the next ${nameOf(key)} is not in use yet: npm run keys -- activate ${isPublicOnly ? 'signing' : role}`
+    return `the next ${nameOf(key)} is not in use yet: ${command} activate ${isPublicOnly ? 'signing' : role}`
   if (state !== 'active') return undefined
   const days = notAfter && daysLeft(notAfter, now)
-  if (days !== undefined && days < 0) return `the ${nameOf(key)} HAS EXPIRED: npm run keys -- prepare ${role}`
+  if (days !== undefined && days < 0) return `the ${nameOf(key)} HAS EXPIRED: ${command} prepare ${role}`
   if (renewsAt && renewsAt.getTime() + DAY_MS < now.getTime())
     return `the ${nameOf(key)} should have been replaced on ${dayOf(renewsAt)}: the log of pki says why it was not`
   if (days !== undefined && days < SOON_DAYS && source === 'provided' && !isPublicOnly)

@@ -22,7 +22,8 @@ import { hintsOf, keysTable, nameOf, shortId } from './keys-text.js'
 
 export { readKeysArguments } from './arguments.js'
 
-export const keysUsage = `npm run keys [-- COMMAND]
+/** @param command the command line up to the arguments */
+export const keysUsage = (command: string): string => `${command} [COMMAND]
 
 Without a command: the keys of the network, their states, and what depends on them. With --json for scripts.
 
@@ -37,6 +38,8 @@ Without a command: the keys of the network, their states, and what depends on th
 
 export interface KeysCommandOptions {
   readonly request: KeysRequest
+  /** The command line up to the arguments, for texts that name the next step. */
+  readonly command: string
   /** With the role of pki. */
   readonly databaseUrl: string
   readonly keySecret: string
@@ -50,31 +53,34 @@ export interface KeysCommandOptions {
 }
 
 export async function runKeysCommand(options: KeysCommandOptions): Promise<void> {
-  const { request, databaseUrl, keySecret, tokenKeyRules, addresses, operator, print, log } = options
+  const { databaseUrl, keySecret, tokenKeyRules, operator, print, log } = options
   await using db = openDatabase(databaseUrl, 'pki', { max: 2 })
   await using changeLog = await openChangeLog(db, noBus, log)
   const deps = { changeLog, keySecret, tokenKeyRules, context: contextOf(operator) }
   try {
-    for await (const line of answer(deps, request, advertisedHosts(...addresses))) print(line)
+    for await (const line of answer(deps, options)) print(line)
   } catch (err) {
     if (!(err instanceof KeyRefused) || !['not-published', 'outstanding'].includes(err.reason)) throw err
     throw new Error(`${err.message} (--force does it nevertheless)`)
   }
 }
 
-async function* answer(deps: KeyDeps, request: KeysRequest, hosts: readonly string[]): AsyncIterable<string> {
+async function* answer(
+  deps: KeyDeps,
+  { request, command, addresses }: KeysCommandOptions,
+): AsyncIterable<string> {
   switch (request.action) {
     case 'help':
-      yield keysUsage
+      yield keysUsage(command)
       return
     case 'list': {
       const keys = await listKeys(deps)
       if (request.isJson) yield JSON.stringify(keys, null, 2)
-      else yield* [...keysTable(keys, new Date()), ...hintsOf(keys, new Date())]
+      else yield* [...keysTable(keys, new Date()), ...hintsOf(keys, new Date(), command)]
       return
     }
     case 'prepare':
-      yield* await prepare(deps, request, hosts)
+      yield* await prepare(deps, request, { command, addresses })
       return
     case 'activate':
       yield* activated(await activateKey(deps, request.role, { force: request.force }))
@@ -89,11 +95,12 @@ async function* answer(deps: KeyDeps, request: KeysRequest, hosts: readonly stri
 async function prepare(
   deps: KeyDeps,
   { role, from, passphraseFile }: Extract<KeysRequest, { action: 'prepare' }>,
-  hosts: readonly string[],
+  { command, addresses }: Pick<KeysCommandOptions, 'command' | 'addresses'>,
 ): Promise<readonly string[]> {
   const names = { path: '--from', passphraseFile: '--passphrase-file' }
   const source = from === undefined ? undefined : { path: from, passphraseFile, names }
-  const provided = source && (await readProvidedKey(role, source, { hosts, now: new Date() }))
+  const checks = { hosts: advertisedHosts(...addresses), now: new Date() }
+  const provided = source && (await readProvidedKey(role, source, checks))
   const before = await listKeys(deps)
   const key = await prepareKey(deps, role, provided && materialOf(provided))
   const after = await listKeys(deps)
@@ -108,15 +115,15 @@ async function prepare(
         ? `nothing changed: the ${key.state} ${nameOf(key)} is there already`
         : `prepared the next ${nameOf(key)}`,
     ...others.map((other) => `also added the ${nameOf(other)}`),
-    ...(key.state === 'next' ? nextStep(key, after) : []),
+    ...(key.state === 'next' ? nextStep(key, after, command) : []),
   ]
 }
 
-function nextStep(key: KeyView, keys: readonly KeyView[]): readonly string[] {
+function nextStep(key: KeyView, keys: readonly KeyView[], command: string): readonly string[] {
   const time = new Date(key.createdAt.getTime() + PUBLISHED_MS).toISOString()
   const { outstanding } = keys.find(({ role, state }) => role === 'server' && state === 'active') ?? {}
   return [
-    `it is published, and not used yet; next, after ${time}: npm run keys -- activate ${key.role}`,
+    `it is published, and not used yet; next, after ${time}: ${command} activate ${key.role}`,
     ...(key.role === 'server' && outstanding?.count
       ? [`clients will not be able to verify ${tokensText(outstanding.count)} then`]
       : []),
