@@ -4,8 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { pruneAudit } from '../src/change-log/prune-audit.js'
 import { type Database, openDatabase } from '../src/postgres/database.js'
 import { prepareSchemas } from '../src/postgres/migrate.js'
-
-const services = ['identity', 'pki', 'policy', 'sessions'] as const
+import { services } from '../src/postgres/prepare-and-migrate.js'
 
 let database: TestDatabase
 let owner: Database

@@ -11,16 +11,14 @@ import {
   MissingRights,
   migrate,
   migrateTo,
-  migrationFolders,
   migrationsIn,
   prepareSchemas,
   type Releases,
   untilMigrated,
 } from '../src/postgres/migrate.js'
+import { migrationsAt, services } from '../src/postgres/prepare-and-migrate.js'
 
-const services = ['identity', 'pki', 'policy', 'sessions']
-const migrations = (service: string) =>
-  migrationFolders(join(import.meta.dirname, '../../../services', service, 'migrations'))
+const migrations = (service: string) => migrationsAt(join(import.meta.dirname, '../../..'), service)
 const policyMigrations = await migrationsIn(migrations('policy'))
 
 let database: TestDatabase
