@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { samplesOf } from '@overlay/launcher/testing'
 import type { Api } from './api.js'
 import { openSessions } from './open-sessions.js'
 import { processOf } from './processor-time.js'
@@ -68,8 +69,8 @@ async function isReady(metricsUrl: string, part: string): Promise<boolean> {
 /** Since its start: nothing else reads the metrics. */
 async function longestStopMs(metricsUrl: string, part: string): Promise<number> {
   const text = await (await fetch(`${metricsUrl}/metrics`)).text()
-  const sample = new RegExp(`^nodejs_eventloop_lag_max_seconds\\{[^}]*process="${part}"[^}]*\\} (\\S+)`, 'm')
-  const [, seconds] = sample.exec(text) ?? []
-  if (seconds === undefined) throw new Error(`${part} has no metric of the event loop`)
-  return Number(seconds) * 1000
+  const samples = samplesOf(text, 'nodejs_eventloop_lag_max_seconds')
+  const sample = samples.find(({ labels }) => labels.includes(`process="${part}"`))
+  if (!sample) throw new Error(`${part} has no metric of the event loop`)
+  return sample.value * 1000
 }
