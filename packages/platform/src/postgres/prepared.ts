@@ -22,8 +22,11 @@ interface Named {
 /** The shortest time between two replacements of a name. */
 const REPLACE_MS = 60_000
 
-/** A connection keeps the plans of all names until its end. This and the rate of replacements bound their number. */
-export const CONNECTION_SECONDS = 3600
+/**
+ * A connection keeps the plans of all names, and what it has read of the catalog, until its end. This and the rate of
+ * replacements bound their number, and a product at rest gives back the memory of a busy time.
+ */
+export const CONNECTION_SECONDS = 600
 
 /**
  * Names for texts that are used often, so that the server keeps their plans. At the limit a new text replaces the least
