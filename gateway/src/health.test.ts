@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { gatewayHealth } from './health.js'
 
-test('a gateway is ready when it has heard all parts, and stays so without one until it stops', () => {
+test('a gateway becomes ready when it has heard all parts, and stays ready without one until it stops', () => {
   const states = { identity: 'silent', pki: 'ok' }
   let isServing = true
   const health = gatewayHealth(

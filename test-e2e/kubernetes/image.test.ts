@@ -176,6 +176,7 @@ test.each(['services/pki/dist/pki-keys.js', 'services/identity/dist/admin-passwo
   async (program) => {
     const { code, output } = await perform(program, {}, ['--help'])
     expect([code, output.slice(0, output.indexOf(' ['))]).toEqual([0, `node ${program}`])
+    expect(output).not.toContain('npm run')
   },
 )
 

@@ -61,7 +61,7 @@ test('the development overlay fits on a machine with two processors', ({ skip })
     containers.map(({ resources }) => /^(\d+)m$/.exec(resources?.requests.cpu ?? '')?.[1]),
   )
   expect(requested).not.toContain(undefined)
-  // those of the cluster take about 950m
+  // the pods of the cluster itself request about 950m
   expect(requested.reduce((sum, millicores) => sum + Number(millicores), 0)).toBeLessThanOrEqual(1000)
 })
 

@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Layout, type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
-import { freePort, probeHealth, type TestPostgres, testBus, testPostgres } from '@overlay/launcher/testing'
+import {
+  freePort,
+  isHealthy,
+  readinessOf,
+  type TestPostgres,
+  testBus,
+  testPostgres,
+} from '@overlay/launcher/testing'
 import { type Clocks, openClocks } from './clocks.js'
 import { startProxy, type TcpProxy } from './tcp-proxy.js'
 
@@ -99,8 +106,7 @@ async function startAll(
     async recovered(ms) {
       const deadline = performance.now() + ms
       for (;;) {
-        const answers = await Promise.all(ops.map((one) => probeHealth(one, 'ready', 2000)))
-        if (answers.every((status) => status === 200)) return true
+        if ((await Promise.all(ops.map(readinessOf))).every(isHealthy)) return true
         if (performance.now() > deadline) return false
         await pause(50)
       }

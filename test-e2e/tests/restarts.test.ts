@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { startNetwork } from '../network.js'
+import { type Network, startNetwork } from '../network.js'
 
 test('a killed process is restarted, and acknowledged writes are kept', async () => {
   await using network = await startNetwork()
@@ -22,28 +22,36 @@ test('a killed process is restarted, and acknowledged writes are kept', async ()
 test('a new process of policy is ready when it has loaded', async () => {
   await using network = await startNetwork()
   const readiness = async (): Promise<object> => {
-    const status = await readFile(join(network.home, 'status.json'), 'utf8')
-    const { processes } = JSON.parse(status) as { processes: { name: string; ops: string }[] }
-    const ops = processes.find(({ name }) => name === 'policy')?.ops
-    const answer = await fetch(`http://${ops}/healthz/ready`).catch(() => undefined)
-    const { checks } = ((await answer?.json()) ?? {}) as { checks?: { memory?: string } }
-    return { status: answer?.status, memory: checks?.memory }
+    const { status, checks } = await readinessOf(network, 'policy')
+    return { status, memory: checks.memory }
   }
-  const pidOf = (name: string): number => {
-    const pid = network.processes.get(name)?.pid()
-    if (pid === undefined) throw new Error(`${name} does not run`)
-    return pid
-  }
-  const [policy, identity] = [pidOf('policy'), pidOf('identity')]
+  const [policy, identity] = [pidOf(network, 'policy'), pidOf(network, 'identity')]
   process.kill(identity, 'SIGSTOP') // it has the rows
   try {
     process.kill(policy, 'SIGKILL')
-    await expect.poll(() => pidOf('policy')).not.toBe(policy)
+    await expect.poll(() => pidOf(network, 'policy')).not.toBe(policy)
     await expect.poll(readiness).toEqual({ status: 503, memory: expect.stringContaining('not loaded') })
   } finally {
     process.kill(identity, 'SIGCONT')
   }
   await expect.poll(readiness).toEqual({ status: 200, memory: 'ok' })
+})
+
+test('a gateway stays ready while pki is silent, and serves what does not need it', async () => {
+  await using network = await startNetwork()
+  const admin = await network.admin()
+  const stateOfPki = async () => (await readinessOf(network, 'gateway')).checks.pki
+  const pki = pidOf(network, 'pki')
+  process.kill(pki, 'SIGSTOP')
+  try {
+    await expect.poll(stateOfPki).toBe('silent')
+    const silent = { identity: 'ok', pki: 'silent', policy: 'ok', serving: 'ok' }
+    expect(await readinessOf(network, 'gateway')).toEqual({ status: 200, checks: silent })
+    expect((await admin.call('GET', '/services')).status).toBe(200)
+  } finally {
+    process.kill(pki, 'SIGCONT')
+  }
+  await expect.poll(stateOfPki).toBe('ok')
 })
 
 const oneOfEachOwner = ['/identities', '/enrollments', '/services', '/edge-routers']
@@ -52,4 +60,23 @@ const oneOfEachOwner = ['/identities', '/enrollments', '/services', '/edge-route
 function meanwhile(answer: { status: number } | undefined): number | undefined {
   expect([undefined, 200, 503]).toContain(answer?.status)
   return answer?.status
+}
+
+/** The answer of a process to probes. Without a status, it does not answer. */
+async function readinessOf(
+  network: Network,
+  process: string,
+): Promise<{ readonly status: number | undefined; readonly checks: Readonly<Record<string, string>> }> {
+  const status = await readFile(join(network.home, 'status.json'), 'utf8')
+  const { processes } = JSON.parse(status) as { processes: { name: string; ops: string }[] }
+  const ops = processes.find(({ name }) => name === process)?.ops
+  const answer = await fetch(`http://${ops}/healthz/ready`).catch(() => undefined)
+  const { checks = {} } = ((await answer?.json()) ?? {}) as { checks?: Record<string, string> }
+  return { status: answer?.status, checks }
+}
+
+function pidOf(network: Network, name: string): number {
+  const pid = network.processes.get(name)?.pid()
+  if (pid === undefined) throw new Error(`${name} does not run`)
+  return pid
 }

@@ -29,7 +29,7 @@ export interface GatewayCaches extends AsyncDisposable {
   readonly tokenKeys: TokenKeys
   /** What was written through this gateway, without additions. */
   readonly written: WritePositions['withoutAdditions']
-  /** The state of the stream of each owner: 'ok' or 'silent'. */
+  /** The state of the stream of each part that the gateway follows: 'ok' or 'silent'. */
   readonly partStates: () => Readonly<Record<string, string>>
   /**
    * Runs when something in `tag` has changed (`api-sessions <id>`, `identities <id>`), or anything may have. At most one

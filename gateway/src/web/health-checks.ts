@@ -11,9 +11,9 @@ interface Check {
 }
 
 /**
- * Whether all parts answer, and the state of each, without reasons: strangers may ask.
+ * Whether this gateway serves and hears the parts that it follows, without reasons: strangers may ask.
  * wire: path and members are those of the original, without its times.
- * differs: if a part does not answer, the status is 503, as monitors expect. The gateway may still be ready.
+ * differs: if one is not healthy, the status is 503, as monitors expect. The gateway may still be ready.
  */
 export function sendHealth(c: RequestContext, { checks }: Health): Answer {
   const states = Object.entries(checks).map(([id, state]) => ({ healthy: state === 'ok', id }))
@@ -26,11 +26,11 @@ export function sendHealth(c: RequestContext, { checks }: Health): Answer {
 
 const pageOf = (healthy: boolean, checks: readonly Check[]) =>
   htmlPage(
-    healthy ? 'All parts answer' : 'A part does not answer',
+    healthy ? 'This gateway is healthy' : 'This gateway is not healthy',
     fragment`<table>
 <thead><tr><th scope="col">Part</th><th scope="col">State</th></tr></thead>
 <tbody>
-${checks.map(({ id, healthy }) => fragment`<tr><td>${id}</td><td>${healthy ? 'ok' : 'does not answer'}</td></tr>\n`)}</tbody>
+${checks.map(({ id, healthy }) => fragment`<tr><td>${id}</td><td>${healthy ? 'ok' : 'not healthy'}</td></tr>\n`)}</tbody>
 </table>
 <p><a href="/">Overview</a></p>`,
   )

@@ -4,13 +4,10 @@ import { startGateway, type TestGateway } from '../testing/gateway.js'
 import { referencePage } from './reference.js'
 
 let gateway: TestGateway
-let isWhole = true
+let checks: Readonly<Record<string, string>> = { identity: 'ok', serving: 'ok' }
 beforeAll(async () => {
   gateway = await startGateway({
-    health: () => ({
-      ready: true,
-      checks: { identity: isWhole ? 'ok' : 'silent since the failure of x' },
-    }),
+    health: () => ({ ready: true, checks }),
   })
 })
 afterAll(() => gateway[Symbol.asyncDispose]())
@@ -65,14 +62,20 @@ test.each(['POST', 'DELETE'])('%s of a page is not allowed', async (method) => {
   expect((await gateway.request('/docs/client', { method })).status).toBe(405)
 })
 
-test('health has states without reasons, and its status says whether all parts answer', async () => {
+test.each([
+  ['identity', { identity: 'silent since the failure of x', serving: 'ok' }],
+  ['serving', { identity: 'ok', serving: 'no' }],
+])('health has states without reasons, and its status says that %s is not healthy', async (id, failing) => {
   const { status, json } = await gateway.request('/health-checks')
-  expect([status, json.data]).toEqual([200, { checks: [{ healthy: true, id: 'identity' }], healthy: true }])
-  isWhole = false
+  const healthy = ['identity', 'serving'].map((id) => ({ healthy: true, id }))
+  expect([status, json.data]).toEqual([200, { checks: healthy, healthy: true }])
+  const before = checks
+  checks = failing
   const answers = [await gateway.request('/health-checks?type=short'), await open('/health-checks')]
-  isWhole = true
+  checks = before
   expect(answers.map((answer) => answer.status)).toEqual([503, 503])
-  expect(answers[0]?.json.data).toEqual({ checks: [{ healthy: false, id: 'identity' }], healthy: false })
+  const states = healthy.map((state) => ({ ...state, healthy: state.id !== id }))
+  expect(answers[0]?.json.data).toEqual({ checks: states, healthy: false })
   expect(answers.map(({ text }) => text).join()).not.toContain('silent')
 })
 

@@ -6,7 +6,7 @@ import { ignoreMissing } from '../home/file-errors.js'
 import { caFile, secretsFile } from '../home/home-files.js'
 import { lastBackup, type Saved } from '../home/last-backup.js'
 import { runningLauncher } from '../home/running-launcher.js'
-import { askOps, problemsIn, readinessOf, worstState } from '../processes/health.js'
+import { askOps, isHealthy, problemsIn, readinessOf, worstState } from '../processes/health.js'
 import { type ProcessRecord, STATUS_FILE, type StatusRecord } from '../processes/status-record.js'
 import type { LauncherSettings } from '../settings.js'
 import { type FullQueue, fullQueuesIn, type Outstanding, outstandingIn } from './read-progress.js'
@@ -14,7 +14,7 @@ import { labelIn, samplesOf } from './samples.js'
 
 /** The state of an installation. Times are in ISO 8601. */
 export interface Status {
-  /** `none`: there is no installation in the home. `unhealthy`: a process is not ready. */
+  /** `none`: there is no installation in the home. `unhealthy`: a process is not ready, or a gateway does not hear a part. */
   readonly state: 'none' | 'stopped' | 'starting' | 'unhealthy' | 'healthy'
   readonly home: string
   /** Of the last start. */
@@ -89,9 +89,9 @@ async function readRunning({
   })
   const text = metrics.join('\n')
   const named = records.map(({ name }, at) => ({ name, text: metrics[at] ?? '' }))
-  const isReady = processes.every(({ ready }) => ready)
+  const areHealthy = readiness.every(isHealthy)
   return {
-    state: metricsAddress === undefined ? 'starting' : isReady ? 'healthy' : 'unhealthy',
+    state: metricsAddress === undefined ? 'starting' : areHealthy ? 'healthy' : 'unhealthy',
     processes,
     database: worstState(readiness, 'database'),
     bus: worstState(readiness, 'bus'),

@@ -47,6 +47,10 @@ export async function readinessOf(ops: string): Promise<Health> {
   return (answer && healthIn(answer.body)) ?? { ready: false, checks: { process: 'does not answer' } }
 }
 
+/** Whether a process is ready and hears the parts that it follows: a gateway is ready without them. */
+export const isHealthy = ({ ready, checks }: Health): boolean =>
+  ready && !Object.values(checks).includes('silent')
+
 /** Undefined: the answer of another program, which has taken the port of a process that ended. */
 export function healthIn(body: string): Health | undefined {
   try {

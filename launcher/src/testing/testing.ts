@@ -7,7 +7,7 @@ import { prepareAndMigrate, type Service, schemaOf } from '../servers/schemas.js
 
 export { samplesOf } from '../commands/samples.js'
 export { withDatabase } from '../commands/with-database.js'
-export { probeHealth } from '../processes/health.js'
+export { isHealthy, probeHealth, readinessOf } from '../processes/health.js'
 export { type TestCertificates, testCertificates } from './test-certificates.js'
 export { type TestPostgres, testPostgres } from './test-postgres.js'
 export { busPrograms, type TlsBus, tlsBus } from './tls-bus.js'

@@ -20,11 +20,11 @@ interface Named {
 }
 
 /** The shortest time between two replacements of a name. */
-const REPLACE_MS = 60_000
+export const REPLACE_MS = 60_000
 
 /**
- * A connection keeps the plans of all names, and what it has read of the catalog, until its end. This and the rate of
- * replacements bound their number, and a product at rest gives back the memory of a busy time.
+ * A connection keeps the plans of all names, and what it has read of the catalog, until its end. The lifetime and the rate
+ * of replacements bound their number, and closing a connection returns its memory.
  */
 export const CONNECTION_SECONDS = 600
 

@@ -6,6 +6,8 @@ interface Run {
   readonly child: ChildProcess
   /** Waits for a line with this message. */
   logged(message: string): Promise<void>
+  /** The lines at `fatal`. */
+  fatal(): readonly object[]
   readonly exit: Promise<readonly [code: number | null, signal: string | null]>
 }
 
@@ -24,6 +26,12 @@ function run(task: string, env: NodeJS.ProcessEnv = {}): Run {
     async logged(message) {
       while (!text.includes(`"msg":"${message}"`)) await once(child.stdout ?? child, 'data')
     },
+    fatal: () =>
+      text
+        .trim()
+        .split('\n')
+        .map((line): { level: string } => JSON.parse(line))
+        .filter(({ level }) => level === 'fatal'),
     exit: once(child, 'close') as Promise<[number | null, string | null]>,
   }
 }
@@ -61,13 +69,23 @@ test.each(['throw', 'reject'])(
   20_000,
 )
 
-test.each([
-  ['settings', 'settings: LISTEN is not set'],
-  ['fail', 'failed'],
-])('what a program throws before it is guarded is a line of the log: %s', async (task, message) => {
-  const { logged, exit } = run(task)
-  await logged(message)
+test.each(['fail', 'fail later'])('an error is logged as one line: %s', async (task) => {
+  const { fatal, exit } = run(task)
   expect(await exit).toEqual([1, null])
+  expect(fatal()).toEqual([
+    expect.objectContaining({
+      msg: 'program failed',
+      err: expect.objectContaining({ message: 'no answer' }),
+    }),
+  ])
+})
+
+test('wrong settings are logged as one line without a stack', async () => {
+  const { fatal, exit } = run('settings')
+  expect(await exit).toEqual([1, null])
+  const time = expect.any(String)
+  const reason = 'settings: LISTEN is not set'
+  expect(fatal()).toEqual([{ level: 'fatal', time, service: 'test', reason, msg: 'wrong settings' }])
 })
 
 test('the end of the pipe of its parent stops it in order', async () => {

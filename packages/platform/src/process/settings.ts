@@ -15,7 +15,7 @@ export type Values<S extends Settings> = {
   readonly [K in keyof S]: S[K] extends Setting<infer T> ? T : never
 }
 
-/** Its message lists all problems, and no secret. */
+/** The message lists all problems and contains no secrets. */
 export class WrongSettings extends Error {
   override readonly name = 'WrongSettings'
 }

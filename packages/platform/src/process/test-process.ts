@@ -9,6 +9,7 @@ await runProgram('test', async () => {
   const log = openLog('test', { level: 'info', format: 'json' })
   guardProcess(log)
   log.info('ready')
+  if (process.argv[2] === 'fail later') throw new Error('no answer')
 
   if (process.argv[2] === 'throw') setImmediate(() => JSON.parse('{'))
   if (process.argv[2] === 'reject') Promise.reject(new Error('nobody listens'))
