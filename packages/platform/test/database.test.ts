@@ -43,6 +43,15 @@ test('the server interprets statements, as it would not by default', async () =>
   expect(rows).toEqual([{ name: 'jit', set: 'off', preset: 'on' }])
 })
 
+test('connections are renewed while statements go on', async () => {
+  await using young = openDatabase(database.urlOf('policy'), 'policy', { max: 2, connectionSeconds: 1 })
+  const pids = new Set<number>()
+  await until(async () => {
+    const { rows } = await young.query<{ pid: number }>(sql`select pg_backend_pid() as pid`)
+    return pids.add(onlyRow(rows).pid).size > 3
+  })
+})
+
 test('what the administrator ends runs again on another connection, and a transaction from its beginning', async () => {
   await using holder = openDatabase(database.ownerUrl, 'policy')
   let begun = 0

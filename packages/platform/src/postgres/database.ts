@@ -77,6 +77,8 @@ export interface DatabaseOptions {
   readonly max?: number
   /** The longest execution of a shared read. */
   readonly shortMs?: number
+  /** The lifetime of a connection. */
+  readonly connectionSeconds?: number
   readonly log?: Logger
 }
 
@@ -84,7 +86,7 @@ export interface DatabaseOptions {
 export function openDatabase(
   url: string,
   schema: string,
-  { max = POOL_SIZE, shortMs = SHORT_MS, log }: DatabaseOptions = {},
+  { max = POOL_SIZE, shortMs = SHORT_MS, connectionSeconds = CONNECTION_SECONDS, log }: DatabaseOptions = {},
 ): Database {
   const config: pg.PoolConfig = {
     ...connectionOf(url, log),
@@ -98,7 +100,7 @@ export function openDatabase(
     statement_timeout: STATEMENT_MS,
     idle_in_transaction_session_timeout: IDLE_MS,
     keepAlive: true,
-    maxLifetimeSeconds: CONNECTION_SECONDS,
+    maxLifetimeSeconds: connectionSeconds,
   }
   const pool = openPool(config)
   const poolOfReads = openPool({ ...config, max: 1, pipeline: true })
