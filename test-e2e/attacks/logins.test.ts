@@ -104,7 +104,14 @@ test('guesses of one password from fifty addresses end at the limit of the accou
     return guesses
   }
   const guesses: number[] = []
-  for (const [i, source] of fifty.entries()) guesses.push(await guess(source, i))
+  for (const [i, source] of fifty.entries()) {
+    guesses.push(await guess(source, i))
+    if (guesses.at(-1) === 0) break
+  }
+  // the others at once, as each refusal takes a second
+  const others = [...fifty.entries()].slice(guesses.length)
+  guesses.push(...(await Promise.all(others.map(([i, source]) => guess(source, i)))))
+  expect(guesses.length).toBe(fifty.length)
   expect(guesses.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(105) // and one a minute
   using stranger = clientAt(0, '127.0.8.1')
   expect(await logIn(stranger, username)).toMatchObject({ status: 429, retryAfter: expect.any(Number) })
