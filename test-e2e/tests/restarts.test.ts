@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { probeHealth, readinessOf } from '@overlay/launcher/testing'
 import { expect, test } from 'vitest'
 import { type Network, startNetwork } from '../network.js'
 
@@ -22,7 +23,7 @@ test('a killed process is restarted, and acknowledged writes are kept', async ()
 test('a new process of policy is ready when it has loaded', async () => {
   await using network = await startNetwork()
   const readiness = async (): Promise<object> => {
-    const { status, checks } = await readinessOf(network, 'policy')
+    const { status, checks } = await probe(network, 'policy')
     return { status, memory: checks.memory }
   }
   const [policy, identity] = [pidOf(network, 'policy'), pidOf(network, 'identity')]
@@ -40,13 +41,13 @@ test('a new process of policy is ready when it has loaded', async () => {
 test('a gateway stays ready while pki is silent, and serves what does not need it', async () => {
   await using network = await startNetwork()
   const admin = await network.admin()
-  const stateOfPki = async () => (await readinessOf(network, 'gateway')).checks.pki
+  const stateOfPki = async () => (await probe(network, 'gateway')).checks.pki
   const pki = pidOf(network, 'pki')
   process.kill(pki, 'SIGSTOP')
   try {
     await expect.poll(stateOfPki).toBe('silent')
     const silent = { identity: 'ok', pki: 'silent', policy: 'ok', serving: 'ok' }
-    expect(await readinessOf(network, 'gateway')).toEqual({ status: 200, checks: silent })
+    expect(await probe(network, 'gateway')).toEqual({ status: 200, checks: silent })
     expect((await admin.call('GET', '/services')).status).toBe(200)
   } finally {
     process.kill(pki, 'SIGCONT')
@@ -63,16 +64,15 @@ function meanwhile(answer: { status: number } | undefined): number | undefined {
 }
 
 /** The answer of a process to probes. Without a status, it does not answer. */
-async function readinessOf(
+async function probe(
   network: Network,
-  process: string,
+  name: string,
 ): Promise<{ readonly status: number | undefined; readonly checks: Readonly<Record<string, string>> }> {
-  const status = await readFile(join(network.home, 'status.json'), 'utf8')
-  const { processes } = JSON.parse(status) as { processes: { name: string; ops: string }[] }
-  const ops = processes.find(({ name }) => name === process)?.ops
-  const answer = await fetch(`http://${ops}/healthz/ready`).catch(() => undefined)
-  const { checks = {} } = ((await answer?.json()) ?? {}) as { checks?: Record<string, string> }
-  return { status: answer?.status, checks }
+  const text = await readFile(join(network.home, 'status.json'), 'utf8')
+  const { processes } = JSON.parse(text) as { processes: { name: string; ops: string }[] }
+  const { ops = '' } = processes.find((process) => process.name === name) ?? {}
+  const [status, { checks }] = await Promise.all([probeHealth(ops, 'ready', 2000), readinessOf(ops)])
+  return { status, checks }
 }
 
 function pidOf(network: Network, name: string): number {
