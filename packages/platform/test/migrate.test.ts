@@ -185,6 +185,32 @@ test('a role reads and writes the rows of its own schema, of later tables too, a
   await dropRole(other.role)
 })
 
+test('of another schema a role may read how far the change log has got, and nothing else', async () => {
+  const [one, other] = [fresh(), fresh()]
+  await prepareSchemas(database.ownerUrl, [one, other])
+  await migrate(database.ownerUrl, other.schema, migrations('identity'))
+  await using db = openDatabase(urlOf(one.role), one.schema)
+  const { rows: heads } = await db.query(raw(`select timeline, number from ${other.schema}.head`))
+  expect(heads).toEqual([{ timeline: expect.any(String), number: 0 }])
+  const rights = (name: string, kinds: string, all: string) => `
+    select '${name} ' || c.relname || ': ' || right_ as granted
+      from pg_class c, unnest(array[${all}]) as right_
+     where c.relnamespace = '${other.schema}'::regnamespace and c.relkind in (${kinds})
+       and has_${name}_privilege(c.oid, right_)`
+  const { rows } = await db.query(
+    raw(
+      `${rights('table', "'r', 'p', 'v', 'm', 'f'", "'select', 'insert', 'update', 'delete', 'truncate', 'references', 'trigger'")}
+       union all ${rights('sequence', "'S'", "'select', 'usage', 'update'")}
+       union all select 'schema: create' where has_schema_privilege('${other.schema}', 'create')
+       union all
+      select 'function ' || proname from pg_proc
+       where pronamespace = '${other.schema}'::regnamespace and prosecdef and has_function_privilege(oid, 'execute')`,
+    ),
+  )
+  expect(rows).toEqual([{ granted: 'table head: select' }])
+  for (const { role } of [one, other]) await dropRole(role)
+})
+
 test('a service waits until its schema is new enough', async () => {
   const one = fresh()
   const waiting = untilMigrated(urlOf(one.role), one.schema, policyMigrations) // not even the role is there
@@ -192,6 +218,24 @@ test('a service waits until its schema is new enough', async () => {
   await migrate(database.ownerUrl, one.schema, migrations('policy'))
   await waiting
   await dropRole(one.role)
+})
+
+test('a service waits for the schemas whose heads it reads', async () => {
+  const [one, other] = [fresh(), fresh()]
+  await prepareSchemas(database.ownerUrl, [one, other])
+  await migrate(database.ownerUrl, one.schema, migrations('policy'))
+  const info = vi.fn()
+  const log = { info } as unknown as Logger
+  const waiting = untilMigrated(urlOf(one.role), one.schema, policyMigrations, { log, heads: [other.schema] })
+  await vi.waitFor(() =>
+    expect(info).toHaveBeenCalledWith(
+      expect.objectContaining({ waitingFor: expect.stringContaining(other.schema) }),
+      expect.anything(),
+    ),
+  )
+  await migrate(database.ownerUrl, other.schema, migrations('identity'))
+  await waiting
+  for (const { role } of [one, other]) await dropRole(role)
 })
 
 test('a service that waits can be stopped', async () => {

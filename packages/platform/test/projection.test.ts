@@ -1,7 +1,6 @@
 import { type Change, type Changes, Fault, type Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { deferred } from '../src/async/deferred.js'
 import type { ChangeLog } from '../src/change-log/change-log.js'
 import { localSource } from '../src/change-log/local-source.js'
 import { type Memory, openProjection, type Projection } from '../src/change-log/projection.js'
@@ -154,12 +153,7 @@ test('callers that come during a pull are served by the next one, all of them by
   const first = projection.catchUp(timeout())
   await until(() => pulls === 1)
   const position = await write(one, rowChange('later'))
-  const joined = [
-    projection.waitFor(position, timeout()),
-    projection.catchUp(timeout()),
-    projection.catchUpTogether(30_000),
-    projection.catchUpTogether(30_000),
-  ]
+  const joined = [projection.waitFor(position, timeout()), projection.catchUp(timeout())]
   release()
   await Promise.all([first, ...joined])
   expect(pulls).toBe(2)
@@ -399,28 +393,6 @@ test('a wait ends with its signal', async () => {
   abort.abort()
   await expect(waiting).rejects.toMatchObject({ code: 'TIMEOUT' })
   await expect(projection.catchUp(abort.signal)).rejects.toMatchObject({ code: 'TIMEOUT' })
-})
-
-test('requests that wait together end at their limit, and later ones wait anew', async () => {
-  const source = silent(sourceOf(one))
-  const [begun, released] = [deferred(), deferred()]
-  const projection = await open(
-    {
-      ...source,
-      async pull(...about) {
-        begun.resolve()
-        await released.promise
-        return source.pull(...about)
-      },
-    },
-    memory(),
-  )
-  const before = projection.catchUp(timeout())
-  await begun.promise
-  await expect(projection.catchUpTogether(1)).rejects.toMatchObject({ code: 'TIMEOUT' })
-  const anew = projection.catchUpTogether(30_000)
-  released.resolve()
-  await Promise.all([before, anew])
 })
 
 test('in the background it opens before its owner answers', async () => {

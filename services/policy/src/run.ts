@@ -22,7 +22,7 @@ export async function runPolicy(
 ): Promise<void> {
   const settings = readSettings(policySettings, env)
   await runService(
-    { schema: 'policy', process, settings, migrations },
+    { schema: 'policy', process, settings, migrations, heads: ['identity', 'sessions'] },
     async ({ audit, bus, connect, changeLog, databaseUrl, log, maintenance, serve, waitForFollowers }) => {
       await using identity = connect('identity', settings.identityPeers)
       await using sessions = connect('sessions', settings.sessionsPeers)

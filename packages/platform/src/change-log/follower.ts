@@ -57,8 +57,6 @@ export interface Follower extends AsyncDisposable {
   waitFor(position: Position, signal: AbortSignal): Promise<void>
   /** Resolves when the sink has all that its owner had at the time of the call. */
   catchUp(signal: AbortSignal): Promise<void>
-  /** The same for requests, which share a wait. TIMEOUT after `limitMs` at the latest. */
-  catchUpTogether(limitMs: number): Promise<void>
 }
 
 const PAUSES = { firstMs: 100, longestMs: 2000 }
@@ -261,7 +259,6 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
     loaded: firstLoad.promise,
     waitFor: (position, signal) => pulled(waiters.wait(position, signal)),
     catchUp: (signal) => pulled(waiters.wait(undefined, signal)),
-    catchUpTogether: (limitMs) => pulled(waiters.waitTogether(limitMs)),
     async [Symbol.asyncDispose]() {
       followers.delete(described)
       stop.abort()

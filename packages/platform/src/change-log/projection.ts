@@ -10,7 +10,7 @@ import type { Source } from './source.js'
 
 /** Another service's rows in memory, in every replica. */
 export interface Projection
-  extends Pick<Follower, 'position' | 'isHeard' | 'waitFor' | 'catchUp' | 'catchUpTogether' | 'ageMs'>,
+  extends Pick<Follower, 'position' | 'isHeard' | 'waitFor' | 'catchUp' | 'ageMs'>,
     AsyncDisposable {
   readonly schema: string
   /** True when it had all that its owner had within the last two seconds. At rest it may be older, see `Follower`. */
@@ -121,7 +121,6 @@ export async function openProjection(
     isHeard: follower.isHeard,
     waitFor: follower.waitFor,
     catchUp: follower.catchUp,
-    catchUpTogether: follower.catchUpTogether,
     async [Symbol.asyncDispose]() {
       stop.abort()
       clearTimeout(due)

@@ -1,12 +1,9 @@
 import { Fault, onAbort, openList, type Position } from '@overlay/rpc'
-import { openLimit } from '../async/limit.js'
 
 /** The callers that wait for a follower. */
 export interface Waiters {
   /** Until the follower is at the position; without one, at all that its owner had at the call. */
   wait(position: Position | undefined, signal: AbortSignal): Promise<void>
-  /** All that its owner had at the call, as one wait for those that call before the same look, with one limit. */
-  waitTogether(limitMs: number): Promise<void>
   any(): boolean
   /** True when a caller still waits that came before this look began. */
   anySince(look: number): boolean
@@ -62,23 +59,8 @@ export function openWaiters(applied: () => Position | undefined): Waiters {
     })
   }
 
-  let together: { readonly since: number; readonly ended: Promise<void> } | undefined
-
-  async function waitWithin(limitMs: number): Promise<void> {
-    using limit = openLimit(limitMs)
-    try {
-      await wait(undefined, limit.signal)
-    } finally {
-      if (limit.isOver()) together = undefined
-    }
-  }
-
   return {
     wait,
-    waitTogether(limitMs) {
-      if (together?.since !== begun) together = { since: begun, ended: waitWithin(limitMs) }
-      return together.ended
-    },
     any: () => !list.isEmpty(),
     anySince: (look) => list.items().some(({ since }) => since < look),
     beginLook: () => ++begun,

@@ -55,9 +55,7 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
       const { kind, id } = required(ref)
       const found = kindOf(kind)
       const reading: ViewRequest = { context, caller: context.caller, perspective, shape: 'detail' }
-      const finding = find(found, shownOf(found, perspective), id, context)
-      const { readable } = found.seams
-      const row = await (readable ? both(finding, readable(reading)) : finding)
+      const row = await find(found, shownOf(found, perspective), id, context)
       if (!row) throw notFound(found.entity.called, id)
       const [json = nothingRead] = await show(found, [row], reading)
       return { json }
@@ -116,10 +114,6 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
     },
   }
 }
-
-/** The first one, when the second one has succeeded, too. */
-const both = async <T>(first: Promise<T>, second: Promise<void>): Promise<T> =>
-  (await Promise.all([first, second]))[0]
 
 const nothingRead = Buffer.alloc(0)
 /** All rows, from the first page on. */

@@ -58,8 +58,6 @@ export interface Seams<
   readonly joined?: { readonly [Name in keyof Joined]: Sql }
   /** The members of rows that the view reads; the others are undefined. Absent: all. */
   readonly viewed?: readonly (keyof (RowOf<E> & Joined) & string)[]
-  /** What the view of a single row needs besides the row. It is awaited together with the read of the row. */
-  readable?(reading: ViewRequest): Promise<void>
   /** The members that the definition `shows`, for a whole page at once, in the order of its rows. */
   view?(
     db: Db,

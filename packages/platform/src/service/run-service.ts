@@ -76,11 +76,13 @@ interface ServiceOptions {
   readonly settings: Values<typeof serviceSettings>
   /** The folder of the service's own migrations. */
   readonly migrations: string
+  /** The schemas whose heads the service reads. */
+  readonly heads?: readonly Service[]
 }
 
 /** Runs a service until it is stopped. `work` closes what it opens; its deps are closed afterwards. */
 export async function runService(
-  { schema, process, settings, migrations }: ServiceOptions,
+  { schema, process, settings, migrations, heads = [] }: ServiceOptions,
   work: (deps: ServiceDeps) => Promise<void>,
 ): Promise<void> {
   const { opsListen, grpcHealthListen, rpcListen } = settings
@@ -92,7 +94,7 @@ export async function runService(
   using tls = await openTls(settings.tls, schema, log)
   const warning = tlsWarning(databaseUrl)
   if (warning !== undefined) log.warn({ warning }, 'database not verified')
-  await untilMigrated(databaseUrl, schema, defined, { log })
+  await untilMigrated(databaseUrl, schema, defined, { log, heads })
   const open = () => openBus(settings.natsUrl, log, { tls: settings.natsTls })
   await using bus = await process.share(`bus at ${settings.natsUrl}`, open)
   await using db = openDatabase(databaseUrl, schema, { log })

@@ -1,6 +1,7 @@
 import {
   type Bus,
   type ChangeLog,
+  headsReader,
   type Loaders,
   localSource,
   openProjection,
@@ -134,8 +135,12 @@ export async function startEngine({
     await follow(sources.identity, ['identities']),
     await follow(sources.sessions, ['edge-routers']),
   ]
+  const readHeads = headsReader(
+    changeLog.db,
+    projections.map(({ schema }) => schema),
+  )
   return {
-    ...waitsOn(projections, { positions, loading, isLoaded }, waitMs),
+    ...waitsOn(projections, { positions, loading, isLoaded }, readHeads, waitMs),
     state,
     positions: () => ({ ...positions }),
     lastChangeAtMs: updates.of,

@@ -1,7 +1,7 @@
 import { openLimit } from '@overlay/platform/async'
 import type { Projection } from '@overlay/platform/change-log'
 import { bestEffort } from '@overlay/platform/postgres'
-import { type Context, Fault, type Position, type Positions } from '@overlay/rpc'
+import { type Context, Fault, type Positions } from '@overlay/rpc'
 
 /**
  * Memory is usually some milliseconds behind the change logs that it follows. A request waits first, in one of these ways:
@@ -28,8 +28,8 @@ export interface Waits {
    * these schemas had at the time of the call: those on which the answer depends.
    */
   ensureReadable(context: Context, schemas: readonly string[]): Promise<void>
-  /** Best effort: memory has this position of policy, which a statement has read with the rows. */
-  ensureReads(own: Position, call: Call): Promise<void>
+  /** Best effort: memory has these positions, which a statement has read with the rows. */
+  ensureReads(heads: Positions, call: Call): Promise<void>
   /** Memory has all that policy and identity had within the last two seconds. */
   isFresh(): boolean
   /** Memory has all that policy and identity had before this time. Infinity before they are loaded. */
@@ -58,11 +58,12 @@ export const WAIT_MS = 2000
 export function waitsOn(
   projections: readonly Projection[],
   { positions, loading, isLoaded }: Progress,
+  readHeads: () => Promise<Positions>,
   waitMs: number,
 ): Waits {
-  const bySchema = new Map(projections.map((projection) => [projection.schema, projection]))
-  const access = projections.filter(({ schema }) => accessSchemas.includes(schema))
-  const own = bySchema.get('policy') as Projection
+  const of = (schemas: readonly string[]) => projections.filter(({ schema }) => schemas.includes(schema))
+  const access = of(accessSchemas)
+  const own = of(['policy'])
 
   /** Without a position until it has all that its owner had at the call. */
   const reach = async (
@@ -87,14 +88,17 @@ export function waitsOn(
       !(current?.timeline === position.timeline && current.number >= position.number)
     )
   }
+  const reachThese = async (all: readonly Projection[], required: Positions, call: Call): Promise<void> => {
+    const behind = all.filter((projection) => isBehind(projection, required))
+    if (behind.length > 0) await reach(behind, call, required)
+  }
+  const reachHeads = async (all: readonly Projection[], call: Call): Promise<void> =>
+    reachThese(all, await readHeads(), call)
 
   const waits: Waits = {
-    async waitFor(required, call) {
-      const behind = projections.filter((projection) => isBehind(projection, required))
-      if (behind.length > 0) await reach(behind, call, required)
-    },
-    catchUp: (call) => reach(projections, call),
-    catchUpOwn: (call) => reach([own], call),
+    waitFor: (required, call) => reachThese(projections, required, call),
+    catchUp: (call) => reachHeads(projections, call),
+    catchUpOwn: (call) => reach(own, call),
     ensureFresh: async (call) => (waits.isFresh() ? undefined : reach(access, call)),
     async bestEffort(wait) {
       await bestEffort('policy', wait)
@@ -102,14 +106,9 @@ export function waitsOn(
     },
     ensureReadable: (context, schemas) =>
       context.caller.isAdmin
-        ? bestEffort(
-            'policy',
-            Promise.all(schemas.map((schema) => bySchema.get(schema)?.catchUpTogether(waitMs))),
-          )
+        ? bestEffort('policy', reachHeads(of(schemas), context))
         : waits.bestEffort(waits.waitFor(context.positions, context)),
-    async ensureReads(policy, call) {
-      if (isBehind(own, { policy })) await bestEffort('policy', reach([own], call, { policy }))
-    },
+    ensureReads: (heads, call) => bestEffort('policy', reachThese(of(Object.keys(heads)), heads, call)),
     isLoaded,
     isFresh: () => access.every((projection) => projection.isFresh()),
     ageMs: () => Math.max(...access.map((projection) => projection.ageMs())),

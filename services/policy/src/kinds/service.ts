@@ -1,7 +1,7 @@
 import { config, configType, type RowOf, service, type ViewOf } from '@overlay/model'
-import type { WaitForFollowers } from '@overlay/platform/change-log'
+import { headsAsText, type WaitForFollowers } from '@overlay/platform/change-log'
 import { type Kind, kind, type Named, type ViewRequest } from '@overlay/platform/kind-store'
-import { type Caller, type Context, Fault, invalid, type Perspective } from '@overlay/rpc'
+import { type Caller, type Context, Fault, invalid, type Perspective, type Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import type { AccessType } from '../domain/policies.js'
 import { postureQueries } from '../domain/posture/queries.js'
@@ -16,10 +16,9 @@ import { farRoles, policyIds, selectsOf, servicePoliciesOf } from './selects.js'
 
 const strategies = ['smartrouting', 'weighted', 'random', 'sticky']
 
-/** The head of the change log as of the row. */
+/** The ends of the change logs on which the view depends, as of the row: JSON of `Positions`. */
 interface Joined {
-  readonly headTimeline: string
-  readonly headNumber: number
+  readonly heads: string
 }
 
 /** Which services exist, and what they show, depends on the viewer. */
@@ -32,21 +31,14 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
         return isAdmin ? sql`true` : sql`id = any(${visibleIds(state, { identityId, isAdmin })}::text[])`
       },
 
-      joined: {
-        headTimeline: sql`(select timeline from stream)`,
-        headNumber: sql`(select number from stream)`,
-      },
-      viewed: ['id', 'headTimeline', 'headNumber'],
-
-      async readable({ caller, context, perspective }) {
-        if (!needsMemory(perspective, caller)) await engine.ensureReadable(context, ['identity'])
-      },
+      joined: { heads: headsAsText(accessSchemas) },
+      viewed: ['id', 'heads'],
 
       async view(db, rows, reading): Promise<readonly ViewOf<typeof service>[]> {
         const { caller, context, perspective, shape } = reading
         const [first] = rows
         if (shape === 'detail' && first && !needsMemory(perspective, caller))
-          await engine.ensureReads({ timeline: first.headTimeline, number: first.headNumber }, context)
+          await engine.ensureReads(JSON.parse(first.heads) as Positions, context)
         const queriesOf = postureQueries(state, caller)
         if (shape === 'linked')
           return rows.map(({ id }) => ({ permissions: null, config: null, postureQueries: queriesOf(id) }))
@@ -114,7 +106,7 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
 
 /**
  * Whether memory decides which service is read, or as whom. Otherwise only what it shows depends on memory, and the
- * statement that reads its row reads the head of this schema, too.
+ * statement that reads its row reads the heads, too.
  */
 const needsMemory = (perspective: Perspective | undefined, { isAdmin }: Caller): boolean =>
   !isAdmin || Boolean(perspective?.asIdentity)
