@@ -14,8 +14,12 @@ import { openOutage } from '../async/outage.js'
 import { boundedPerSource } from '../process/bounded-lines.js'
 import { metrics, noteCertificate } from '../process/metrics.js'
 import { keepRefusal } from '../process/recent.js'
+import { WrongSettings } from '../process/settings.js'
 
-/** Opens the certificate of this process. Without a usable one the process ends, with one line that says why. */
+/**
+ * Opens the certificate of this process.
+ * @throws {WrongSettings} if the directory has no usable one
+ */
 export async function openTls(directory: string, name: PeerName, log: Logger): Promise<PeerTls> {
   try {
     return await openPeerTls(directory, log, {
@@ -24,8 +28,7 @@ export async function openTls(directory: string, name: PeerName, log: Logger): P
       onRefused: () => metrics.peerCertificateRefused.inc({ peer: 'process' }),
     })
   } catch (err) {
-    log.fatal(`OVERLAY_TLS: ${(err as Error).message}`)
-    process.exit(1)
+    throw new WrongSettings(`settings: OVERLAY_TLS: ${(err as Error).message}`, { cause: err })
   }
 }
 
