@@ -185,29 +185,53 @@ test('a role reads and writes the rows of its own schema, of later tables too, a
   await dropRole(other.role)
 })
 
-test('of another schema a role may read how far the change log has got, and nothing else', async () => {
-  const [one, other] = [fresh(), fresh()]
-  await prepareSchemas(database.ownerUrl, [one, other])
-  await migrate(database.ownerUrl, other.schema, migrations('identity'))
-  await using db = openDatabase(urlOf(one.role), one.schema)
-  const { rows: heads } = await db.query(raw(`select timeline, number from ${other.schema}.head`))
-  expect(heads).toEqual([{ timeline: expect.any(String), number: 0 }])
+/** What a role may do with the relations and functions of a schema, as text. */
+async function rightsIn(db: Database, schema: string): Promise<string[]> {
   const rights = (name: string, kinds: string, all: string) => `
     select '${name} ' || c.relname || ': ' || right_ as granted
       from pg_class c, unnest(array[${all}]) as right_
-     where c.relnamespace = '${other.schema}'::regnamespace and c.relkind in (${kinds})
+     where c.relnamespace = '${schema}'::regnamespace and c.relkind in (${kinds})
        and has_${name}_privilege(c.oid, right_)`
-  const { rows } = await db.query(
+  const { rows } = await db.query<{ granted: string }>(
     raw(
       `${rights('table', "'r', 'p', 'v', 'm', 'f'", "'select', 'insert', 'update', 'delete', 'truncate', 'references', 'trigger'")}
        union all ${rights('sequence', "'S'", "'select', 'usage', 'update'")}
-       union all select 'schema: create' where has_schema_privilege('${other.schema}', 'create')
+       union all select 'schema: create' where has_schema_privilege('${schema}', 'create')
        union all
       select 'function ' || proname from pg_proc
-       where pronamespace = '${other.schema}'::regnamespace and prosecdef and has_function_privilege(oid, 'execute')`,
+       where pronamespace = '${schema}'::regnamespace and prosecdef and has_function_privilege(oid, 'execute')`,
     ),
   )
-  expect(rows).toEqual([{ granted: 'table head: select' }])
+  return rows.map(({ granted }) => granted)
+}
+
+test.each(services)(
+  'of the schema of %s another role may read the head, and nothing else',
+  async (service) => {
+    const [one, other] = [fresh(), fresh()]
+    await prepareSchemas(database.ownerUrl, [one, other])
+    await migrate(database.ownerUrl, other.schema, migrations(service))
+    await using db = openDatabase(urlOf(one.role), one.schema)
+    const { rows: heads } = await db.query(raw(`select timeline, number from ${other.schema}.head`))
+    expect(heads).toEqual([{ timeline: expect.any(String), number: 0 }])
+    expect(await rightsIn(db, other.schema)).toEqual(['table head: select'])
+    for (const { role } of [one, other]) await dropRole(role)
+  },
+)
+
+test('a dump that was restored without its roles gets back what all roles may, and no more', async () => {
+  const [one, other] = [fresh(), fresh()]
+  await prepareSchemas(database.ownerUrl, [one, other])
+  await migrate(database.ownerUrl, other.schema, migrations('identity'))
+  await admin.query(
+    raw(
+      `revoke all on schema ${other.schema} from public; revoke all on ${other.schema}.head from public;
+       grant execute on function ${other.schema}.prune_audit(int, int) to public`,
+    ),
+  )
+  await prepareSchemas(database.ownerUrl, [one, other])
+  await using db = openDatabase(urlOf(one.role), one.schema)
+  expect(await rightsIn(db, other.schema)).toEqual(['table head: select'])
   for (const { role } of [one, other]) await dropRole(role)
 })
 
@@ -222,7 +246,7 @@ test('a service waits until its schema is new enough', async () => {
 
 test('a service waits for the schemas whose heads it reads', async () => {
   const [one, other] = [fresh(), fresh()]
-  await prepareSchemas(database.ownerUrl, [one, other])
+  await prepareSchemas(database.ownerUrl, [one])
   await migrate(database.ownerUrl, one.schema, migrations('policy'))
   const info = vi.fn()
   const log = { info } as unknown as Logger
@@ -233,6 +257,7 @@ test('a service waits for the schemas whose heads it reads', async () => {
       expect.anything(),
     ),
   )
+  await prepareSchemas(database.ownerUrl, [other])
   await migrate(database.ownerUrl, other.schema, migrations('identity'))
   await waiting
   for (const { role } of [one, other]) await dropRole(role)

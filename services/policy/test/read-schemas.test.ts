@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import type { Source } from '@overlay/platform/change-log'
+import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { admin, as, named, networkOfFile } from './network.js'
 
@@ -96,4 +97,27 @@ test('an administrator reads what other services and replicas had at the request
   expect(await permissions()).toEqual(['Dial'])
   await policy.remove('service-policies', policyId)
   expect(await permissions()).toEqual(['Invalid'])
+})
+
+test('commits that the database has lost are not read from memory', async () => {
+  await network.identity.put('alice', { roleAttributes: ['staff'] })
+  await reader.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
+  await network.owner.query(sql`update identity.stream set number = number - 1`)
+  const before = identity.count()
+  await reader.get('services', serviceId)
+  expect(identity.count()).toBeGreaterThan(before)
+  await network.owner.query(sql`update identity.stream set number = number + 1`)
+})
+
+test('while heads cannot be read, lists answer from memory', async () => {
+  const impatient = await network.replica({ waitMs: 100 })
+  await impatient.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
+  await network.owner.transaction(undefined, async (tx) => {
+    await tx.query(sql`lock table sessions.stream`)
+    const selecting = impatient.entities.select(
+      { from: { kind: 'services', id: serviceId }, link: 'service-policies', perspective: undefined },
+      admin,
+    )
+    expect((await selecting).ids).toEqual([])
+  })
 })

@@ -1,6 +1,7 @@
 import type { Positions } from '@overlay/rpc'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { coalesced } from '../async/coalesced.js'
+import { openLimit, untilAborted } from '../async/limit.js'
 import { type Db, onlyRow } from '../postgres/database.js'
 
 /**
@@ -17,11 +18,16 @@ export function headsAsText(schemas: readonly string[]): Sql {
       from (${join(heads, ' union all ')}) as heads)`
 }
 
-/** A function that reads these ends. The read begins after the call, and callers share it. */
-export function headsReader(db: Db, schemas: readonly string[]): () => Promise<Positions> {
+/**
+ * A function that reads these ends. The read begins after the call, and callers share it. TIMEOUT after `limitMs`: the
+ * next read does not wait for a connection that hangs.
+ */
+export function headsReader(db: Db, schemas: readonly string[], limitMs: number): () => Promise<Positions> {
   const statement = sql`select ${headsAsText(schemas)} as heads`
   return coalesced(async () => {
-    const { heads } = onlyRow((await db.query<{ heads: string }>(statement, 'heads')).rows)
+    using limit = openLimit(limitMs)
+    const reading = db.query<{ heads: string }>(statement, 'heads')
+    const { heads } = onlyRow((await Promise.race([reading, untilAborted(limit.signal)])).rows)
     return JSON.parse(heads) as Positions
   })
 }

@@ -54,7 +54,7 @@ export interface Seams<
    * compared as they are. Not for kinds that show names of other services.
    */
   readonly memberVersions?: Partial<Readonly<Record<M, Sql>>>
-  /** Values of other tables of the schema that the view needs, as SQL over the kind's table. */
+  /** Other values that the view needs, as SQL over the kind's table. */
   readonly joined?: { readonly [Name in keyof Joined]: Sql }
   /** The members of rows that the view reads; the others are undefined. Absent: all. */
   readonly viewed?: readonly (keyof (RowOf<E> & Joined) & string)[]

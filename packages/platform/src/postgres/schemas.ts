@@ -23,8 +23,8 @@ export class MissingRights extends Error {
 
 /**
  * Creates schemas and roles, as the owner of the database. A role may read and write the rows of its own schema, in
- * present and later tables, and nothing else; in its audit it may only insert. Idempotent. Throws
- * MissingRights if the owner may not create roles.
+ * present and later tables; in its audit it may only insert. Of other schemas it may read the view `head`, as all roles
+ * may, and nothing else. Idempotent. Throws MissingRights if the owner may not create roles.
  */
 export async function prepareSchemas(ownerUrl: string, schemas: readonly ServiceSchema[]): Promise<void> {
   for (let attempt = 1; ; attempt++) {
@@ -88,6 +88,14 @@ const FIND = `
                 and not (has_table_privilege(r.oid, c.oid, 'select') and has_table_privilege(r.oid, c.oid, 'insert')
                      and (c.relname = 'audit' or has_table_privilege(r.oid, c.oid, 'update')
                                              and has_table_privilege(r.oid, c.oid, 'delete'))))
+         and not exists (
+             select from pg_class c
+              where c.relnamespace = n.oid and c.relname = 'head'
+                and not (has_schema_privilege('public', n.oid, 'usage')
+                     and has_table_privilege('public', c.oid, 'select')))
+         and not exists (
+             select from pg_proc p
+              where p.pronamespace = n.oid and p.prosecdef and has_function_privilege('public', p.oid, 'execute'))
          as prepared
     from unnest($1::text[], $2::text[]) with ordinality as service (schema, role, place)
     left join pg_roles r on r.rolname = role
@@ -141,6 +149,7 @@ function statements(
     `${defaults} grant select, insert, update, delete on tables to ${to}`,
     `${defaults} grant usage, select on sequences to ${to}`,
     `${defaults} grant execute on functions to ${to}`,
+    ...publishHead(inSchema),
     ...(reads_control ? [] : [grantControl(to)]),
   ]
 }
@@ -149,6 +158,17 @@ function statements(
 const keepAudit = (audit: string, role: string): string =>
   `do $$ begin revoke update, delete, truncate on ${audit} from ${role};
    exception when undefined_table then null; end $$`
+
+/**
+ * All roles may read the head, and use nothing else. The migrations do the same; a restored dump may lack it, because its
+ * roles did not exist. Before the migrations there is nothing to do.
+ */
+const publishHead = (schema: string): string[] => [
+  `do $$ begin revoke all on function ${schema}.prune_audit(int, int) from public;
+   exception when undefined_function then null; end $$`,
+  `do $$ begin grant select on ${schema}.head to public; grant usage on schema ${schema} to public;
+   exception when undefined_table then null; end $$`,
+]
 
 /** Used to recognize restored backups. Where the owner may not grant it, other marks must suffice. */
 const grantControl = (role: string): string =>

@@ -138,6 +138,7 @@ export async function startEngine({
   const readHeads = headsReader(
     changeLog.db,
     projections.map(({ schema }) => schema),
+    waitMs,
   )
   return {
     ...waitsOn(projections, { positions, loading, isLoaded }, readHeads, waitMs),

@@ -1,5 +1,5 @@
-import { openLimit } from '@overlay/platform/async'
-import type { Projection } from '@overlay/platform/change-log'
+import { openLimit, untilAborted } from '@overlay/platform/async'
+import { isSamePosition, type Projection } from '@overlay/platform/change-log'
 import { bestEffort } from '@overlay/platform/postgres'
 import { type Context, Fault, type Positions } from '@overlay/rpc'
 
@@ -88,16 +88,29 @@ export function waitsOn(
       !(current?.timeline === position.timeline && current.number >= position.number)
     )
   }
-  const reachThese = async (all: readonly Projection[], required: Positions, call: Call): Promise<void> => {
-    const behind = all.filter((projection) => isBehind(projection, required))
-    if (behind.length > 0) await reach(behind, call, required)
+  /** Memory beyond a head may have commits that a failover has lost, or later ones: the owner knows. */
+  const reachHeads = async (heads: Positions, schemas: readonly string[], call: Call): Promise<void> => {
+    const others = of(schemas).filter(
+      ({ schema }) => loading.has(schema) || !isSamePosition(positions[schema], heads[schema]),
+    )
+    if (others.length > 0) await reach(others, call)
   }
-  const reachHeads = async (all: readonly Projection[], call: Call): Promise<void> =>
-    reachThese(all, await readHeads(), call)
+  const reachAll = async (schemas: readonly string[], { signal }: Call): Promise<void> => {
+    using limit = openLimit(waitMs, signal)
+    const heads = await Promise.race([readHeads(), untilAborted(limit.signal)])
+    await reachHeads(heads, schemas, limit)
+  }
 
   const waits: Waits = {
-    waitFor: (required, call) => reachThese(projections, required, call),
-    catchUp: (call) => reachHeads(projections, call),
+    async waitFor(required, call) {
+      const behind = projections.filter((projection) => isBehind(projection, required))
+      if (behind.length > 0) await reach(behind, call, required)
+    },
+    catchUp: (call) =>
+      reachAll(
+        projections.map(({ schema }) => schema),
+        call,
+      ),
     catchUpOwn: (call) => reach(own, call),
     ensureFresh: async (call) => (waits.isFresh() ? undefined : reach(access, call)),
     async bestEffort(wait) {
@@ -106,9 +119,9 @@ export function waitsOn(
     },
     ensureReadable: (context, schemas) =>
       context.caller.isAdmin
-        ? bestEffort('policy', reachHeads(of(schemas), context))
+        ? bestEffort('policy', reachAll(schemas, context))
         : waits.bestEffort(waits.waitFor(context.positions, context)),
-    ensureReads: (heads, call) => bestEffort('policy', reachThese(of(Object.keys(heads)), heads, call)),
+    ensureReads: (heads, call) => bestEffort('policy', reachHeads(heads, Object.keys(heads), call)),
     isLoaded,
     isFresh: () => access.every((projection) => projection.isFresh()),
     ageMs: () => Math.max(...access.map((projection) => projection.ageMs())),
