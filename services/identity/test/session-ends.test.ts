@@ -200,6 +200,19 @@ test.each(['updb', 'cert'] as const)(
   },
 )
 
+test('a forbidden session that is locked when others end, ends afterwards', async () => {
+  const authPolicyId = await makePolicy()
+  const { byPassword } = await person({ authPolicyId })
+  const [used, other] = [await byPassword(), await byPassword()]
+  await forbid(authPolicyId, 'updb')
+  await two.db.transaction(undefined, async (tx) => {
+    await tx.query(sql`select from api_session where id = ${used.id} for no key update`)
+    expect(await reap(500)).toEqual([other.id])
+  })
+  expect(await reap(500)).toEqual([used.id])
+  expect(await reap(500)).toEqual([])
+})
+
 test('an identity that gets another policy loses the sessions that this one forbids', async () => {
   const { identityId, byPassword, byCertificate } = await person()
   const [password, certified] = [await byPassword(), await byCertificate()]

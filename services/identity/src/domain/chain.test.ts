@@ -247,6 +247,21 @@ test('constraints hold for all certificates below, not only for the next', async
   expect(lengthOf([bad, below, strict], [root])).toBeUndefined()
 })
 
+test('a chain that needs too many comparisons of names is refused, whoever signed it', async () => {
+  const many = (count: number) => Array.from({ length: count }, () => 'only.example')
+  const strict = await authority('strict', root, permitted(...many(400).map((host) => base(dns, host))))
+  const leafOf = (count: number) =>
+    certify({
+      name: 'client',
+      issuer: strict,
+      extensions: [
+        new SubjectAlternativeNameExtension(many(count).map((value) => ({ type: 'dns', value })) as Name),
+      ],
+    })
+  expect(lengthOf([await leafOf(10), strict], [root])).toBe(3)
+  expect(lengthOf([await leafOf(400), strict], [root])).toBeUndefined()
+})
+
 test('a leaf with unreadable parameters of its signature algorithm has no chain', async () => {
   const { certificate } = await certify({ name: 'client', algorithm: rsa(2048) })
   const [pkcs1, pss] = ['1.2.840.113549.1.1.11', '1.2.840.113549.1.1.10'].map((id) =>

@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { DerError, KeyError, pathLengthOf } from '@overlay/x509'
 import { isSoundlySigned, isUsable, type Link, linkOf } from './link-rules.js'
-import { isWithinConstraints } from './name-constraints.js'
+import { type Budget, comparisonBudget, isWithinConstraints } from './name-constraints.js'
 
 const mostPresented = 16
 const longest = 8
@@ -21,6 +21,7 @@ export function chainOf(
   const leaf = first && soundLink(first, true)
   if (!leaf) return undefined
   let signatures = 0 // a limit for certificates that name each other in cycles
+  const budget = comparisonBudget()
 
   const isSignedBy = (subject: X509Certificate, issuer: X509Certificate): boolean =>
     ++signatures <= mostSignatures && subject.verify(issuer.publicKey)
@@ -33,7 +34,7 @@ export function chainOf(
       if (chain.some(({ certificate }) => certificate.raw.equals(issuer.raw))) continue
       if (!issuer.ca || !isWithin(issuer, now) || !last.certificate.checkIssued(issuer)) continue
       const link = soundLink(issuer, false) // before the signature: a key with a long exponent is slow
-      if (!link || !mayCertify(link, chain) || !isSignedBy(last.certificate, issuer)) continue
+      if (!link || !mayCertify(link, chain, budget) || !isSignedBy(last.certificate, issuer)) continue
       const whole = extend([...chain, link])
       if (whole) return whole
     }
@@ -58,12 +59,12 @@ function soundLink(certificate: X509Certificate, isLeaf: boolean): Link | undefi
   return link
 }
 
-const mayCertify = (authority: Link, below: readonly Link[]): boolean =>
+const mayCertify = (authority: Link, below: readonly Link[], budget: Budget): boolean =>
   unlessUnsound(() => {
     const between = below.length - 1
     return (
       between <= (pathLengthOf(authority) ?? between) &&
-      below.every((link) => isWithinConstraints(authority, link))
+      below.every((link) => isWithinConstraints(authority, link, budget))
     )
   }) === true
 

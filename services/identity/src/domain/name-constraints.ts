@@ -21,17 +21,40 @@ const kinds: readonly number[] = [nameTags.email, nameTags.dns, nameTags.directo
 const EMAIL_ATTRIBUTE = '1.2.840.113549.1.9.1'
 const COMMON_NAME = '2.5.4.3'
 
+/** What the comparisons of one chain may still read, in bytes. Whoever connects chooses how many there are. */
+export interface Budget {
+  left: number
+}
+
+/** About 20 ms. A leaf with five names below an authority with a hundred constraints needs a tenth. */
+export const comparisonBudget = (): Budget => ({ left: 256 * 1024 })
+
+/** False: it is used up. */
+function spend(budget: Budget, bytes: number): boolean {
+  budget.left -= bytes
+  return budget.left >= 0
+}
+
+/** For each name and each constraint, besides their bytes. */
+const COMPARISON_BYTES = 16
+
 /**
  * Whether the names of a certificate are within the constraints of an authority above it. A constraint on a kind of names
- * that is not supported here refuses every chain.
+ * that is not supported here refuses every chain, and so do more of them than the budget is enough for.
  */
-export function isWithinConstraints(authority: Link, below: Link): boolean {
+export function isWithinConstraints(authority: Link, below: Link, budget: Budget): boolean {
   const value = extensionOf(authority.extensions, extensionIds.nameConstraints)
   if (!value) return true
+  const altNames = extensionOf(below.extensions, extensionIds.altNames)
+  const namesLength = below.subject.length + (altNames?.length ?? 0)
+  if (!spend(budget, value.length + namesLength)) return false
   const { permitted, excluded } = constraintsIn(value)
-  if ([...permitted, ...excluded].some((base) => base === undefined || !kinds.includes(base.tag)))
-    return false
-  return namesOf(below).every((name) => {
+  const bases = [...permitted, ...excluded]
+  if (bases.some((base) => base === undefined || !kinds.includes(base.tag))) return false
+  const names = namesOf(below)
+  const bytes = names.length * value.length + bases.length * namesLength
+  if (!spend(budget, bytes + names.length * bases.length * COMPARISON_BYTES)) return false
+  return names.every((name) => {
     const alike = permitted.flatMap((base) => (base?.tag === name.tag ? base : []))
     return (
       (alike.length === 0 || alike.some((base) => matches(name, base))) &&

@@ -101,8 +101,11 @@ async function endOfEndedSigners(tx: Tx, count: number): Promise<RowChange[]> {
     select signer_id as id from ended_signer order by signer_id limit 100 for update`)
   if (rows.length === 0) return []
   const ids = rows.map(({ id }) => id)
-  const ended = await endDisallowed(tx, sql`s.authenticator_id = any(${ids.map(authenticatorOf)})`, count)
-  if (ended.length < count) await tx.query(sql`delete from ended_signer where signer_id = any(${ids})`)
+  const which = disallowed(sql`s.authenticator_id = any(${ids.map(authenticatorOf)})`)
+  const ended = await endDisallowed(tx, which, count)
+  if (ended.length < count)
+    await tx.query(sql`
+      delete from ended_signer where signer_id = any(${ids}) and not exists (select ${which})`)
   return ended
 }
 
@@ -112,21 +115,21 @@ async function endOfStricterPolicies(tx: Tx, count: number): Promise<RowChange[]
     select id from auth_policy where ends_sessions order by id for no key update`)
   if (rows.length === 0) return []
   const ids = rows.map(({ id }) => id)
-  const ended = await endDisallowed(tx, sql`p.id = any(${ids})`, count)
+  const which = disallowed(sql`p.id = any(${ids})`)
+  const ended = await endDisallowed(tx, which, count)
   if (ended.length < count)
-    await tx.query(sql`update auth_policy set ends_sessions = false where id = any(${ids})`)
+    await tx.query(sql`
+      update auth_policy set ends_sessions = false where id = any(${ids}) and not exists (select ${which})`)
   return ended
 }
 
-/** Ends up to `count` of the sessions whose method, or signer, their auth policy does not allow. */
-const endDisallowed = (tx: Tx, which: Sql, count: number): Promise<RowChange[]> =>
-  endSessions(
-    tx,
-    sql`id in (
-      select s.id
+/** The sessions whose method, or signer, their auth policy does not allow. */
+const disallowed = (which: Sql): Sql => sql`
         from api_session s
         join identity i on i.id = s.identity_id
         join auth_policy p on p.id = i.auth_policy_id
-       where ${which} and not ${isMethodAllowed}
-       limit ${count} for update of s skip locked)`,
-  )
+       where ${which} and not ${isMethodAllowed}`
+
+/** Ends up to `count` of them, without those that others have locked: the mark stays until no one is left. */
+const endDisallowed = (tx: Tx, which: Sql, count: number): Promise<RowChange[]> =>
+  endSessions(tx, sql`id in (select s.id ${which} limit ${count} for update of s skip locked)`)
