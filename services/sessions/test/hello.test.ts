@@ -73,6 +73,14 @@ test('a peer of another type is refused', async () => {
   await refuses('not-a-router', { key, headers: [[headerKey.type, encodeText('ctrl.mesh')]] })
 })
 
+test.each([
+  ['link listeners that cannot be decoded', headerKey.listeners, Buffer.of(0x0a)],
+  ['a version with NUL', headerKey.version, encodeText('v1.1.13\0|r|d|o|a')],
+])('a hello with %s is refused', async (what, header, value) => {
+  const key = await network.createRouter(what)
+  await refuses('malformed', { key, headers: [[header, value]] })
+})
+
 test('a peer that sends no hello is refused in time', async () => {
   const key = await network.createRouter('i')
   const before = await refusals('no-hello')

@@ -1,9 +1,14 @@
 import { edgeType } from '@overlay/channel'
+import { type Bus, noBus } from '@overlay/platform/change-log'
+import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openPresence } from '../src/control/presence.js'
 import { connectionsOf } from '../src/store/router.js'
 import { type Replica, startControlNetwork, type TestNetwork } from './control.js'
-import { connectRouter, untilClosed } from './test-router.js'
+import { connectRouter, type RouterKey, untilClosed } from './test-router.js'
+
+const log = pino({ level: 'silent' })
 
 let network: TestNetwork
 let one: Replica
@@ -119,6 +124,74 @@ test('a replica writes its rows again when the database has lost them', async ()
   await expect.poll(() => shown(key.id)).toBeDefined()
   router.channel.close('done')
   await replica[Symbol.asyncDispose]()
+})
+
+test('what a replica writes after the database has lost all rows reaches the others', async () => {
+  const keys = await Promise.all(['h', 'i', 'j'].map((name) => network.createRouter(name)))
+  const [first, second, later] = keys as [RouterKey, RouterKey, RouterKey]
+  const [left, right] = [
+    await network.replica('left', { leaseMs: 3000 }),
+    await network.replica('right', { leaseMs: 3000 }),
+  ]
+  const routers = [
+    await connectRouter({ port: left.port, key: first }),
+    await connectRouter({ port: left.port, key: second }),
+  ]
+  const seen = () => keys.map(({ id }) => right.control.presence.isOnline(id))
+  await expect.poll(seen).toEqual([true, true, false])
+  const changed: string[] = []
+  using _listening = right.control.presence.onChange({
+    routerChanged: (id) => void changed.push(id),
+    replicaGone: (id) => void changed.push(id),
+  })
+  await network.db.query(sql`delete from replica where id in ('left', 'right')`) // as the crash of the server does
+  await expect.poll(async () => (await connectionsOf(network.db, [first.id, second.id])).size).toBe(2)
+  expect(changed).toEqual([])
+  routers.push(await connectRouter({ port: left.port, key: later }))
+  await expect.poll(seen).toEqual([true, true, true])
+  routers[0]?.channel.close('done')
+  await expect.poll(seen).toEqual([false, true, true])
+  for (const { channel } of routers) channel.close('done')
+  for (const replica of [left, right]) await replica[Symbol.asyncDispose]()
+})
+
+test('when the database has lost all leases, the first replica that looks waits for the others to renew theirs', async () => {
+  const open = (replicaId: string, bus: Pick<Bus, 'publish' | 'subscribe' | 'onChange'> = noBus) =>
+    openPresence({ db: network.db, bus, log, replicaId, leaseMs: 60_000 })
+  let reconnected: (connected: boolean) => void = () => undefined
+  await using _other = await open('other')
+  const first = await open('first', {
+    ...noBus,
+    onChange(listener) {
+      reconnected = listener
+      return noBus.onChange(listener)
+    },
+  })
+  expect(first.replicas()).toContain('other')
+  await network.db.query(sql`delete from replica where id in ('first', 'other')`)
+  reconnected(true) // leads to a look
+  const renewed = () => network.db.query(sql`select from replica where id = 'first'`)
+  await expect.poll(async () => (await renewed()).rows.length).toBe(1)
+  await first[Symbol.asyncDispose]()
+  expect(first.replicas()).toContain('other')
+})
+
+test('a row that cannot be written keeps no other back', async () => {
+  const [poisonous, sound] = [await network.createRouter('k'), await network.createRouter('l')]
+  const row = (routerId: string, hostname: string) => ({
+    routerId,
+    hostname,
+    supportedProtocols: {},
+    syncStatus: 'SYNC_DONE',
+    versionInfo: { version: 'v', revision: '', buildDate: '', os: '', arch: '' },
+    linkListeners: '',
+    connectedAt: new Date().toISOString(),
+  })
+  await using presence = await openPresence({ db: network.db, bus: noBus, log, replicaId: 'writer' })
+  await Promise.all([presence.put(row(poisonous.id, 'a\0b')), presence.put(row(sound.id, 'edge.example'))])
+  expect((await shown(sound.id))?.hostname).toBe('edge.example')
+  expect(await shown(poisonous.id)).toBeUndefined()
+  presence.remove(sound.id)
 })
 
 test.each([

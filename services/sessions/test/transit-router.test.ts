@@ -98,7 +98,7 @@ test('clients see of edge routers what they need to connect, once these have enr
   await takeReplicaId(store.db, replica, 60_000)
   const protocols = { tls: 'tls://edge.example:3022' }
   const row = { ...presenceRow(id), hostname: 'edge.example', supportedProtocols: protocols }
-  await writePresence(store.db, replica, [row], [])
+  await writePresence(store.db, replica, [row], [], 0)
   const [shown] = await store.list('edge-routers', '', asClient)
   expect(shown).toEqual({
     _links: expect.objectContaining({ self: { href: `./edge-routers/${id}` } }),

@@ -13,6 +13,7 @@ import { isAway } from '@overlay/platform/postgres'
 import { fingerprintOf } from '@overlay/x509'
 import { newConnectionId } from '../domain/connection-id.js'
 import type { HelloRefusal } from '../domain/hello.js'
+import { linkListenersIn } from '../links/link-listeners.js'
 
 const MAX_ID_LENGTH = 64
 
@@ -47,6 +48,11 @@ export async function receiveHello(socket: TLSSocket, withinMs: number): Promise
   })
   if (hello.headers.has(headerKey.type)) throw new Refused('not-a-router')
   if (hello.routerId.length > MAX_ID_LENGTH) throw new Refused('malformed', 'the id is too long')
+  // what cannot be stored, or read by others, would harm the presence of all routers
+  if (Object.values(hello.version).some((text) => text.includes('\0')))
+    throw new Refused('malformed', 'the version contains NUL')
+  if (!linkListenersIn(hello.headers.get(headerKey.listeners)))
+    throw new Refused('malformed', 'the link listeners cannot be decoded')
   return hello
 }
 

@@ -18,8 +18,8 @@ export interface PresenceMemory extends RouterPresence {
   /** Replaces the rows of a replica, unless newer ones are here. */
   load(replica: ReplicaPresence): void
   drop(replicaId: string): void
-  /** Drops the replicas that are not live. Returns those whose rows must be read. */
-  look(live: readonly ReplicaRow[]): string[]
+  /** Drops the replicas that are not live, if `drops`. Returns those whose rows must be read. */
+  look(live: readonly ReplicaRow[], drops: boolean): string[]
 }
 
 interface Replica {
@@ -125,9 +125,9 @@ export function openPresenceMemory(ownId: string | undefined): PresenceMemory {
 
     drop,
 
-    look(live) {
+    look(live, drops) {
       const ids = new Set(live.map(({ id }) => id))
-      for (const id of replicas.keys()) if (id !== ownId && !ids.has(id)) drop(id)
+      if (drops) for (const id of replicas.keys()) if (id !== ownId && !ids.has(id)) drop(id)
       const isStale = ({ id, incarnation, version }: ReplicaRow): boolean => {
         const replica = replicas.get(id)
         return replica?.incarnation !== incarnation || replica.version < version

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { coalesced } from '@overlay/platform/async'
 import type { Bus } from '@overlay/platform/change-log'
-import type { Db } from '@overlay/platform/postgres'
+import { type Db, isAway } from '@overlay/platform/postgres'
+import { Fault } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import {
   deleteDeadReplicas,
@@ -69,29 +70,44 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
   let isFailing = false
   let isStopped = false
 
+  let version = 0
   const flush = coalesced(async () => {
+    let rowsPerWrite = ROWS_PER_WRITE
     while (own && dirty.size > 0) {
-      const ids = [...dirty].slice(0, ROWS_PER_WRITE)
+      const ids = [...dirty].slice(0, rowsPerWrite)
       const saved = ids.flatMap((id) => rows.get(id) ?? [])
       const gone = ids.filter((id) => !rows.has(id))
       for (const id of ids) dirty.delete(id)
       try {
-        const version = await writePresence(db, own, saved, gone)
-        if (version === undefined) throw new Error('the replica has no lease')
+        const written = await writePresence(db, own, saved, gone, version)
+        if (written === undefined)
+          throw new Fault('UNAVAILABLE', undefined, new Error('the replica has no lease'))
+        version = written
         const hint: Hint = { ...own, version, saved, gone }
         const isSmall = JSON.stringify(hint).length < HINT_BYTES
         bus.publish(SUBJECT, isSmall ? hint : { ...own, version })
       } catch (err) {
-        for (const id of ids) dirty.add(id)
-        throw err
+        const isOfOneRow = !isAway(err) && ids.length === 1
+        if (isOfOneRow) log.error({ err, routerId: ids[0] }, 'presence of a router cannot be written')
+        else for (const id of ids) dirty.add(id)
+        if (isAway(err)) throw err
+        rowsPerWrite = 1 // a row that cannot be written must not keep others back
       }
     }
   })
+
+  /**
+   * Until then, replicas without a lease are not gone: the database was away for longer than a lease, or has lost all of
+   * them in a crash, and each replica renews its own when it looks next.
+   */
+  let renewedBy = Number.NEGATIVE_INFINITY
+  let lookedAt = performance.now()
 
   /** Returns the replicas whose lease lives. */
   async function renew(): Promise<readonly ReplicaRow[]> {
     if (!own || isStopped) return liveReplicas(db)
     const { lease, live } = await renewLease(db, own, leaseMs)
+    if (lease !== 'renewed') renewedBy = performance.now() + leaseMs
     if (lease === 'lost') {
       const now = await liveReplicas(db) // the other process may have taken the id since the snapshot of the statement
       if (now.some(({ id }) => id === own.id)) {
@@ -107,7 +123,7 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
   }
 
   async function follow(live: readonly ReplicaRow[]): Promise<void> {
-    const stale = memory.look(live)
+    const stale = memory.look(live, performance.now() > renewedBy)
     if (stale.length > 0) for (const replica of await presenceOf(db, stale)) memory.load(replica)
     // a look of its own when the next lease ends: not up to two seconds later
     const others = live.filter(({ id }) => id !== own?.id)
@@ -117,8 +133,12 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
 
   const look = coalesced(async () => {
     clearTimeout(expiry)
+    const startedAt = performance.now()
     try {
-      await follow(await renew())
+      const live = await renew()
+      if (startedAt - lookedAt > leaseMs) renewedBy = startedAt + leaseMs
+      lookedAt = startedAt
+      await follow(live)
       if (looks++ % CLEANUP_LOOKS === 0) await deleteDeadReplicas(db)
       isFailing = false
     } catch (err) {

@@ -58,18 +58,19 @@ export interface ClientHello {
   readonly hostname: string
 }
 
+/** Without NUL, which the database does not store. */
+export const storable = (text: string): string => text.replaceAll('\0', '')
+
 /** URLs by protocol. wire: of two listeners with one protocol the last one counts. */
-export function supportedProtocolsOf(hello: ClientHello): Record<string, string> {
+export const supportedProtocolsOf = (hello: ClientHello): Record<string, string> =>
+  Object.fromEntries(protocolsIn(hello).map((pair) => pair.map(storable)))
+
+function protocolsIn(hello: ClientHello): (readonly [protocol: string, url: string])[] {
   const advertised = hello.listeners.flatMap(({ advertise }) => advertise ?? [])
-  if (advertised.length > 0) {
-    return Object.fromEntries(
-      advertised.map(({ protocol, hostname, port }) => [protocol, `${protocol}://${hostname}:${port}`]),
-    )
-  }
-  return Object.fromEntries(
-    hello.protocols.flatMap((protocol, at) => {
-      const port = hello.protocolPorts[at]
-      return port === undefined ? [] : [[protocol, `${protocol}://${hello.hostname}:${port}`]]
-    }),
-  )
+  if (advertised.length > 0)
+    return advertised.map(({ protocol, hostname, port }) => [protocol, `${protocol}://${hostname}:${port}`])
+  return hello.protocols.flatMap((protocol, at): [string, string][] => {
+    const port = hello.protocolPorts[at]
+    return port === undefined ? [] : [[protocol, `${protocol}://${hello.hostname}:${port}`]]
+  })
 }

@@ -1,7 +1,7 @@
-import { LinkListeners } from '@overlay/channel'
 import { edgeRouter, transitRouter } from '@overlay/model'
 import { type Kind, kind, newId } from '@overlay/platform/kind-store'
 import { Fault } from '@overlay/rpc'
+import { linkListenersIn } from '../links/link-listeners.js'
 import {
   connectionsOf,
   isEdgeRouter,
@@ -61,7 +61,8 @@ export const transitRouters = ({ db, pki, waitForFollowers }: Omit<RouterDeps, '
 /** Members of connected routers that only the fabric API shows. */
 const fabricMembers = ({ versionInfo }: RouterConnection, listeners: Buffer | undefined) => ({
   versionInfo,
-  listenerAddresses: LinkListeners.decode(listeners ?? Buffer.alloc(0)).listeners.map(
-    ({ address, protocol }) => ({ address, protocol }),
-  ),
+  listenerAddresses: (linkListenersIn(listeners) ?? []).map(({ address, protocol }) => ({
+    address,
+    protocol,
+  })),
 })

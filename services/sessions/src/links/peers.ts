@@ -1,7 +1,8 @@
-import { ctrlType, LinkListeners, PeerState, type PeerStateChange, PeerStateChanges } from '@overlay/channel'
+import { ctrlType, PeerState, type PeerStateChange, PeerStateChanges } from '@overlay/channel'
 import type { RouterChannel, RouterChannels } from '../control/router-channel.js'
 import type { Presence, RouterPresence } from '../control/router-presence.js'
 import type { KnownRouters } from './known-routers.js'
+import { linkListenersIn } from './link-listeners.js'
 
 export interface PeersOptions {
   readonly presence: Pick<RouterPresence, 'of' | 'online' | 'onChange'>
@@ -115,6 +116,5 @@ const encode = (change: Partial<PeerStateChange>): Buffer =>
 
 const addressOf = (presence: Presence) => ({ version: presence.version, listeners: listenersOf(presence) })
 
-function listenersOf(presence: Presence | undefined) {
-  return presence ? LinkListeners.decode(presence.linkListeners).listeners : []
-}
+/** None where they are malformed: a replica of the former release may have stored such. */
+const listenersOf = (presence: Presence | undefined) => linkListenersIn(presence?.linkListeners) ?? []

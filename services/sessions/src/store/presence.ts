@@ -87,14 +87,15 @@ export async function liveReplicas(db: Db): Promise<readonly ReplicaRow[]> {
 }
 
 /**
- * Writes the rows of connected routers and deletes those of others. Returns the version of the replica. Undefined: the
- * replica has no row, and nothing was written.
+ * Writes the rows of connected routers and deletes those of others. Returns the version of the replica, which is above
+ * `last`, its version before the database lost the row. Undefined: the replica has no row, and nothing was written.
  */
 export async function writePresence(
   db: Db,
   { id, incarnation }: Incarnation,
   saved: readonly PresenceRow[],
   gone: readonly string[],
+  last: number,
 ): Promise<number | undefined> {
   const { rows } = await db.query<{ version: number }>(sql`
     with own as (select from replica where id = ${id} and incarnation = ${incarnation}),
@@ -115,7 +116,8 @@ export async function writePresence(
              sync_status = excluded.sync_status, version_info = excluded.version_info,
              link_listeners = excluded.link_listeners, connected_at = excluded.connected_at
     )
-    update replica set version = version + 1 where id = ${id} and incarnation = ${incarnation} returning version`)
+    update replica set version = greatest(version, ${last}::bigint) + 1
+     where id = ${id} and incarnation = ${incarnation} returning version`)
   return rows[0]?.version
 }
 
