@@ -14,6 +14,8 @@ import {
 } from '@overlay/channel'
 import { type TestBus, testBus } from '@overlay/launcher/testing'
 import { openBus } from '@overlay/platform/change-log'
+import type { Db } from '@overlay/platform/postgres'
+import { Fault as Failure } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { FabricEvent } from '../src/control/fabric-events.js'
@@ -77,6 +79,24 @@ interface Options {
   readonly busUrl?: string
 }
 
+/** A database that may go away, before statements or after those of one name. */
+function unreliable<D extends Db>(db: D) {
+  const state = { isAway: false, losesAnswerOf: '' }
+  return {
+    state,
+    db: {
+      ...db,
+      async query(query, name) {
+        if (state.isAway) throw new Failure('UNAVAILABLE')
+        const result = await db.query(query, name)
+        if (name === undefined || name !== state.losesAnswerOf) return result
+        state.losesAnswerOf = ''
+        throw new Failure('UNAVAILABLE')
+      },
+    } as D,
+  }
+}
+
 const newRouter = (fingerprint: string | undefined): KnownRouter => ({
   cost: 0,
   noTraversal: false,
@@ -95,7 +115,7 @@ async function startReplicas(options: Options = {}) {
     return resource
   }
   const store = use(await startStore())
-  const { db } = store.changeLog
+  const { db, state: database } = unreliable(store.changeLog.db)
   for (const id of routerIds)
     await db.query(sql`insert into router (id, name, is_edge) values (${id}, ${id}, true)`)
   const network = startPresence()
@@ -131,6 +151,7 @@ async function startReplicas(options: Options = {}) {
   if (!one || !two) throw new Error('no replicas')
   return {
     db,
+    database,
     network,
     rows,
     one,
@@ -294,6 +315,63 @@ test('circuits leave a duplicate before the other router is told to close it', a
     'routerLinkNew',
     'duplicate',
   ])
+})
+
+test('what a router reports while the database is away takes effect in order when it is back', async () => {
+  await using replicas = await startReplicas()
+  const { one, database } = replicas
+  const a = one.connect('a')
+  await a.report(['b', 'l1'])
+  database.isAway = true
+  await a.report(['b', 'l2'], ['b', 'l3'])
+  await Promise.all([a.fault('l1'), a.fault('l2')])
+  await a.verify('b', 'of b')
+  expect(a.replies).toHaveLength(1)
+  database.isAway = false
+  await until(() => expect(one.left).toEqual(['l1', 'l2']))
+  expect([...one.topology.links()].map(({ id }) => id)).toEqual(['l3'])
+})
+
+test.each([
+  ['a link', 'report-links', ['l1', 'l2'], []],
+  ['a fault', 'delete-failed-links', ['l2'], ['l1']],
+])('%s is known although the database has not answered', async (_what, statement, links, left) => {
+  await using replicas = await startReplicas()
+  const { one, database } = replicas
+  const a = one.connect('a')
+  await a.report(['b', 'l1'])
+  database.losesAnswerOf = statement
+  await a.report(['b', 'l2'])
+  if (left.length > 0) await a.fault('l1')
+  await until(() => expect([...one.topology.links()].map(({ id }) => id).sort()).toEqual(links))
+  await until(() => expect(one.left).toEqual(left))
+})
+
+test('what a router has reported on a former connection has no effect on the links of the next one', async () => {
+  await using replicas = await startReplicas()
+  const { one, database } = replicas
+  const before = one.connect('a')
+  database.isAway = true
+  await before.report(['b', 'l1'])
+  before.disconnect()
+  database.isAway = false
+  await one.connect('a').report(['b', 'l2'])
+  expect([...one.topology.links()].map(({ id }) => id)).toEqual(['l2'])
+})
+
+test('links that a router has not reported are deleted when the database is back', async () => {
+  await using replicas = await startReplicas({ confirmMs: 0 })
+  const { one, database } = replicas
+  const before = one.connect('a')
+  one.connect('b')
+  await before.report(['b', 'l1'], ['b', 'l2'], ['b', 'l3'])
+  before.disconnect()
+  const a = one.connect('a')
+  database.isAway = true
+  await Promise.all([a.report(['b', 'l2']), a.report(['b', 'l3'])])
+  database.isAway = false
+  await until(() => expect(one.left).toEqual(['l1']))
+  expect([...one.topology.links()].map(({ id }) => id).sort()).toEqual(['l2', 'l3'])
 })
 
 test('a router reports its own links only', async () => {

@@ -1,10 +1,10 @@
 import { type Fault, FaultSubject, type RouterLinks } from '@overlay/channel'
-import { openSerial } from '@overlay/platform/async'
 import { metrics } from '@overlay/platform/process'
 import type { RouterChannel } from '../control/router-channel.js'
 import type { LinkRow, ReportedLink } from '../store/link.js'
 import { emitLinkEvent } from './link-events.js'
 import type { LinksDeps } from './links.js'
+import { openReportQueue, type ReportQueue } from './report-queue.js'
 
 /** What routers report about their links. */
 export interface LinkReports {
@@ -15,8 +15,7 @@ export interface LinkReports {
 }
 
 interface Connection {
-  /** The messages of a router take effect in order, one at a time. */
-  readonly serially: ReturnType<typeof openSerial>
+  readonly enqueue: ReportQueue
   /** Links that it dialed before it connected, and has not reported since. */
   readonly unconfirmed: Set<string>
   timer: NodeJS.Timeout | undefined
@@ -43,24 +42,29 @@ export function openLinkReports(
     const known = connections.get(router)
     if (known) return known
     const unconfirmed = new Set(dialedBy(router.routerId).map(({ id }) => id))
-    const connection = { serially: openSerial(), unconfirmed, timer: undefined }
+    const enqueue = openReportQueue(router, MOST_LINKS, log)
+    const connection = { enqueue, unconfirmed, timer: undefined }
     connections.set(router, connection)
     return connection
   }
 
   /** A router reports all its links when it connects. Links that it does not report ended with its last process. */
-  async function dropUnconfirmed(unconfirmed: Iterable<string>): Promise<void> {
-    const deleted = await table.delete([...unconfirmed])
-    for (const link of deleted) emitLinkEvent(events, 'fault', link)
-    await leave(deleted)
+  async function dropUnconfirmed({ channel }: RouterChannel, connection: Connection): Promise<void> {
+    const { enqueue, unconfirmed } = connection
+    await enqueue(1, async (persist) => {
+      if (channel.closed.aborted) return
+      const deleted = await persist(() => table.delete([...unconfirmed]))
+      for (const link of deleted) emitLinkEvent(events, 'fault', link)
+      await leave(deleted)
+    })
   }
 
-  function note(connection: Connection, links: readonly ReportedLink[]): void {
+  function note(router: RouterChannel, connection: Connection, links: readonly ReportedLink[]): void {
     const { unconfirmed } = connection
     for (const { id } of links) unconfirmed.delete(id)
     if (unconfirmed.size === 0 || connection.timer) return
     connection.timer = setTimeout(() => {
-      dropUnconfirmed(unconfirmed).catch((err: unknown) => {
+      dropUnconfirmed(router, connection).catch((err: unknown) => {
         log.warn({ err }, 'links that ended with the process of a router not deleted')
       })
     }, confirmMs)
@@ -74,20 +78,21 @@ export function openLinkReports(
     },
 
     report(router, message) {
+      const { routerId } = router
       const connection = connectionOf(router)
-      return connection.serially(async () => {
-        const { routerId } = router
+      const count = message.links.length
+      const links = linksIn(message, routerId).slice(0, MOST_LINKS)
+      return connection.enqueue(1 + links.length, async (persist) => {
         if (router.channel.closed.aborted) return
         const room = MOST_LINKS - dialedBy(routerId).length
-        const links = linksIn(message, routerId).slice(0, MOST_LINKS)
         const accepted = links.filter(({ id }, i) => i < room || table.get(id))
-        note(connection, accepted)
-        const stored = new Set((await table.report(accepted)).map(({ id }) => id))
+        note(router, connection, accepted)
+        const stored = new Set((await persist(() => table.report(accepted))).map(({ id }) => id))
         const known = accepted.flatMap(({ id }) => {
           const link = table.get(id)
           return link?.sourceId === routerId ? [link] : []
         })
-        metrics.routerForeign.inc({ subject: 'link' }, message.links.length - known.length)
+        metrics.routerForeign.inc({ subject: 'link' }, count - known.length)
         for (const link of known) {
           if (!topology.isOnline(link.destinationId))
             emitLinkEvent(events, 'routerLinkDisconnectedDest', { id: link.id })
@@ -96,8 +101,9 @@ export function openLinkReports(
       })
     },
 
-    fault(router, { id, subject, iteration }) {
-      return connectionOf(router).serially(async () => {
+    async fault(router, { id, subject, iteration }) {
+      if (!printable.test(id)) return // no link has such an id
+      await connectionOf(router).enqueue(1, async (persist) => {
         const { routerId } = router
         const link = table.get(id)
         if (link && link.sourceId !== routerId && link.destinationId !== routerId) {
@@ -105,7 +111,10 @@ export function openLinkReports(
           return
         }
         const isDuplicate = subject === FaultSubject.LINK_DUPLICATE
-        const [deleted] = await table.fail({ id, routerId, iteration })
+        const deleted = await persist(async (isRepeated) => {
+          const [failed] = await table.fail({ id, routerId, iteration })
+          return failed ?? (isRepeated && !table.get(id) ? link : undefined) // the first attempt has deleted it
+        })
         if (!deleted) {
           if (!table.get(id)) emitLinkEvent(events, 'fault', { id })
           return
@@ -114,7 +123,7 @@ export function openLinkReports(
         const otherId = deleted.sourceId === routerId ? deleted.destinationId : deleted.sourceId
         // differs: the router closes the link as soon as it is asked, so circuits leave a duplicate before
         if (!isDuplicate) sendFault(otherId, deleted)
-        await leave([deleted], !isDuplicate)
+        await persist(() => leave([deleted], !isDuplicate))
         if (isDuplicate) sendFault(otherId, deleted)
       })
     },

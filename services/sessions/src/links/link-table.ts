@@ -72,6 +72,7 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
   let checks = 0
   let differed = false
   let isFailing = false
+  let isUnsure = false // the last write may have had its effect
 
   function share(changed: readonly LinkRow[], deleted: readonly LinkRow[] = []): void {
     memory.apply(changed, deleted)
@@ -117,12 +118,15 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
   /** Reports before faults: routers report a link before its fault, and faults of earlier iterations have no effect. */
   const write = batch(
     async (reports: readonly Report[]): Promise<(readonly LinkRow[])[]> => {
+      if (isUnsure) await load()
+      isUnsure = true
       const links = newest(reports.flatMap((report) => ('links' in report ? report.links : [])))
       const changed = links.length > 0 ? await reportLinks(db, replicaId, links) : []
       share(changed)
       const faults = reports.flatMap((report) => ('fault' in report ? [report.fault] : []))
       const deleted = faults.length > 0 ? await deleteFailedLinks(db, faults) : []
       share([], deleted)
+      isUnsure = false
       const [stored, failed] = [byId(changed), byId(deleted)]
       return reports.map((report) => {
         if ('links' in report)
