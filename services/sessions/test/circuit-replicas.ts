@@ -1,5 +1,6 @@
 import type { Message, Outgoing } from '@overlay/channel'
 import { edgeErrorCode } from '@overlay/channel'
+import type { ChangeLog } from '@overlay/platform/change-log'
 import type { Database } from '@overlay/platform/postgres'
 import sql from 'sql-template-tag'
 import { type AccessClaim, AccessRefused } from '../src/access/router-access.js'
@@ -15,6 +16,7 @@ import { log, startStore } from './store.js'
 
 export interface Network extends AsyncDisposable {
   readonly db: Database
+  readonly changeLog: ChangeLog
   readonly routers: FakeRouters
   /** Links as `from-to`, which are their ids, in the order of their cost. */
   readonly links: string[]
@@ -47,7 +49,8 @@ export const target = (id: string, routerId: string, members: Partial<DialTarget
 /** Routers r1 to r4 in a line, a session `s1` of alice, and a terminator of service wiki at r1. */
 export async function startNetwork(): Promise<Network> {
   const store = await startStore()
-  const { db } = store.changeLog
+  const { changeLog } = store
+  const { db } = changeLog
   await addSession(db, 's1')
   const routers = fakeRouters('r1', 'r2', 'r3', 'r4')
   const links = ['r1-r2', 'r2-r3', 'r3-r4']
@@ -95,6 +98,7 @@ export async function startNetwork(): Promise<Network> {
 
   return {
     db,
+    changeLog,
     routers,
     links,
     services,

@@ -1,9 +1,14 @@
+import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { FAILED_MS, OFFLINE_MS } from '../src/circuits/upkeep.js'
 import { claimMoves } from '../src/store/move-circuits.js'
+import { actorOf } from '../src/terminators/actor.js'
+import { endWithSessions } from '../src/terminators/ended-sessions.js'
+import { terminatorRemover } from '../src/terminators/remove-batch.js'
 import { dial } from './circuit-messages.js'
 import { addSession, type Network, startNetwork } from './circuit-replicas.js'
+import { log } from './store.js'
 
 /** Moves the times of all circuits into the past. */
 const age = ({ db }: Network, seconds: number) =>
@@ -147,6 +152,67 @@ test('a circuit whose session has ended without it ends', async () => {
   await a.upkeep(0)
   expect(await network.circuits()).toEqual([stays.circuitId])
   expect(r1.unroutes).toEqual([{ circuitId, now: true }])
+})
+
+const addTerminator = ({ db }: Network) =>
+  db.query(sql`
+    insert into terminator (id, service_id, router_id, binding, address, session_id)
+    values ('t1', 'wiki', 'r1', 'edge', 't1', 'bind')`)
+
+/** Deletes terminator t1; its circuits cannot be ended at that moment. */
+const deletions = {
+  session: async ({ changeLog }: Network) => {
+    await using sessions = endWithSessions({ changeLog, circuits, log })
+    await sessions.endOf(['bind'])
+  },
+  router: async ({ changeLog }: Network) => {
+    const remove = terminatorRemover({ changeLog, circuits })
+    await remove({ ids: ['t1'], routerId: 'r1', by: actorOf('r1') })
+  },
+}
+const circuits = { endOfTerminators: () => Promise.reject(new Fault('UNAVAILABLE')) }
+
+test.each(['session', 'router'] as const)(
+  'circuits of an ended bind session end later if they could not with the terminator, deleted by the %s',
+  async (by) => {
+    await using network = await startNetwork()
+    const a = network.replica('a')
+    const r1 = network.routers.get('r1')
+    await network.db.query(sql`insert into router (id, name, is_edge) values ('r1', 'r1', true)`)
+    await addTerminator(network)
+    const before = await dial(a, r1)
+    await expect(deletions[by](network)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await addTerminator(network)
+    const after = await dial(a, r1)
+    await a.upkeep(0)
+    expect(await network.circuits()).toEqual([after.circuitId])
+    expect(r1.unroutes).toEqual([{ circuitId: before.circuitId, now: true }])
+  },
+)
+
+test('a circuit whose terminator ended during the dial ends, until that is forgotten', async () => {
+  await using network = await startNetwork()
+  const a = network.replica('a')
+  const r1 = network.routers.get('r1')
+  await network.db.query(sql`insert into ended_terminator values ('t1', now())`)
+  await dial(a, r1)
+  await a.upkeep(0)
+  expect(await network.circuits()).toEqual([])
+  await network.db.query(sql`update ended_terminator set ended_at = ended_at - interval '11 min'`)
+  await network.replica('b').upkeep(0)
+  expect((await network.db.query(sql`select from ended_terminator`)).rowCount).toBe(0)
+})
+
+test('a circuit stays when its terminator is deleted while the bind session lives', async () => {
+  await using network = await startNetwork()
+  const a = network.replica('a')
+  await network.db.query(sql`insert into router (id, name, is_edge) values ('r1', 'r1', true)`)
+  await addSession(network.db, 'bind')
+  await addTerminator(network)
+  const { circuitId } = await dial(a, network.routers.get('r1'))
+  await deletions.router(network)
+  await a.upkeep(0)
+  expect(await network.circuits()).toEqual([circuitId])
 })
 
 test('circuits of a router whose process is new are verified next', async () => {

@@ -2,6 +2,7 @@ import { runPeriodically } from '@overlay/platform/async'
 import { isAway } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
 import { ended } from '../store/end-circuits.js'
+import { forgetEnded } from '../store/ended-terminator.js'
 import { idsLeftMoving, idsOverLink } from '../store/move-circuits.js'
 import { pruneUnroutes } from '../store/unroute.js'
 import { endRouters } from '../store/verify-circuits.js'
@@ -73,6 +74,8 @@ export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
     if (now - tidiedAt < TIDY_MS) return
     tidiedAt = now
     await ending.end(ended.ofNoSession, 'session')
+    await ending.end(ended.ofEndedTerminators, 'terminator')
+    await forgetEnded(db)
     await prune(now)
   }
 }

@@ -49,6 +49,12 @@ export const ended = {
   /** A process that ends a session may stop before it ends the circuits. */
   ofNoSession: sql`not exists (select from session where session.id = client_id)`,
   ofTerminators: (ids: readonly string[]): Sql => sql`terminator_id = any(${ids})`,
+  /** As `ofNoSession`, for bind sessions. A router may have created the terminator again, and circuits with it. */
+  ofEndedTerminators: sql`
+    exists (select from ended_terminator as past
+             where past.id = terminator_id
+               and (circuit.created_at <= ended_at
+                    or not exists (select from terminator where terminator.id = past.id)))`,
   byId: (ids: readonly string[]): Sql => sql`id = any(${ids})`,
   atRouter: (id: string): Sql => beginsOrEndsAt(sql`${id}`),
   /** Unless they were asked to move again meanwhile. */

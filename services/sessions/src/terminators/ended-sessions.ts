@@ -6,6 +6,7 @@ import { ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Circuits } from '../circuits/circuits.js'
+import { rememberEnded } from '../store/ended-terminator.js'
 import { haveTerminators, orphanedTerminators } from '../store/router-terminator.js'
 import type { WriteDeps } from './create-batch.js'
 
@@ -22,7 +23,9 @@ export function endWithSessions({ changeLog, circuits, log }: SessionEndDeps) {
   async function end(which: Sql): Promise<number> {
     const { result: ids } = await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {
       const changes = await deleteRows(tx, terminator, which)
-      return { result: changes.map(({ id }) => id), changes }
+      const result = changes.map(({ id }) => id)
+      await rememberEnded(tx, result)
+      return { result, changes }
     })
     if (ids.length > 0) await circuits.endOfTerminators(ids)
     return ids.length

@@ -6,6 +6,7 @@ import { metrics } from '@overlay/platform/process'
 import { ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import type { Circuits } from '../circuits/circuits.js'
+import { rememberEnded } from '../store/ended-terminator.js'
 import {
   type InvalidTerminator,
   lockSessions,
@@ -67,8 +68,10 @@ async function removeAll(
         tx,
         ids.flatMap((id) => sessionOf(id) ?? []),
       )
+      const result = ids.filter((id) => sessionOf(id) !== null && !sessions.has(sessionOf(id) ?? ''))
+      await rememberEnded(tx, result)
       return {
-        result: ids.filter((id) => sessionOf(id) !== null && !sessions.has(sessionOf(id) ?? '')),
+        result,
         changes: deleted.map((change) => ({ ...change, by: actors.get(change.id) })),
       }
     })
