@@ -95,7 +95,7 @@ export function apisOf({ services, caches, address, about, log }: ApisOptions): 
       api: 'audit',
       root: rootOf('audit'),
       operations: audit,
-      handlers: changes(services, caches.sessions, log),
+      handlers: changes(services, log),
     },
   ]
   return apis.map((mounted) => ({

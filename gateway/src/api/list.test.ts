@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { gunzipSync } from 'node:zlib'
+import type { Service } from '@overlay/model'
+import type { ApiSession } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ADMIN } from '../testing/fakes.js'
+import { ADMIN, sessionFor } from '../testing/fakes.js'
 import { startGateway, type TestGateway } from '../testing/gateway.js'
 import { management } from './operations.js'
 
@@ -95,6 +98,46 @@ test('a list that breaks off cannot be taken for whole', async () => {
   })
   await expect(gateway.request(`${list}?limit=-1`, { token: ADMIN })).rejects.toThrow()
   gateway.fakes.instead.delete('policy.entities.list')
+})
+
+/** Lists all of three pages. Behind the first one, the session becomes another one, or ends. */
+async function listWhile(path: string, method: string, after: Partial<ApiSession> | undefined) {
+  const { sessions, instead, services, calls } = gateway.fakes
+  const token = randomUUID()
+  const before = sessionFor(token, { isAdmin: true })
+  sessions.set(token, before)
+  instead.set(method, async (request: never, context) => {
+    instead.delete(method)
+    const page = await services.entitiesOf(method.split('.')[0] as Service).list(request, context)
+    if (after) sessions.set(token, { ...before, ...after })
+    else sessions.delete(token)
+    gateway.fakes.change('identity', [{ kind: 'api-sessions', id: before.id }])
+    await expect.poll(async () => (await gateway.request(`${list}/s1`, { token })).status).toBe(401)
+    calls.splice(0)
+    return page
+  })
+  const answer = gateway.request(`${path}?limit=-1`, { token })
+  return { answer, later: () => calls.filter((call) => call.method === method) }
+}
+
+test.each<[string, Partial<ApiSession> | undefined]>([
+  ['its session ends', undefined],
+  ['its caller is no admin any more', { isAdmin: false }],
+  ['a second factor is demanded', { isPartial: true }],
+])('a long list is cut off when %s', async (_, after) => {
+  rows('[{"id":"a"}]', '[{"id":"b"}]', '[{"id":"c"}]')
+  const { answer, later } = await listWhile(list, 'policy.entities.list', after)
+  await expect(answer).rejects.toThrow(/aborted|hang up/)
+  expect(later()).toEqual([])
+})
+
+test('later pages of a long list are for the caller as it is by then', async () => {
+  gateway.fakes.rows.set('sessions sessions', ['[{"id":"a"}]', '[{"id":"b"}]', '[]'])
+  const { answer, later } = await listWhile('/edge/client/v1/sessions', 'sessions.entities.list', {
+    isAdmin: false,
+  })
+  expect((await answer).json.data).toEqual([{ id: 'a' }, { id: 'b' }])
+  expect(later().map(({ context }) => context.caller.isAdmin)).toEqual([false, false])
 })
 
 test('only longer answers are compressed, and only when that is offered', async () => {

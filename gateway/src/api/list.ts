@@ -102,7 +102,7 @@ function allPages(
       if (page.next.length === 0) break
       page = await fetch(
         { ...request, query: request.query && { ...request.query, after: page.next } },
-        freshCallContext(c),
+        await freshCallContext(c),
       )
     }
     yield Buffer.from(end)

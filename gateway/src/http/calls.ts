@@ -9,9 +9,14 @@ export function callContext({ env }: RequestContext): Context {
   return env.context
 }
 
-/** The same with a deadline of its own: for the pages of a long answer. */
-export const freshCallContext = ({ env }: RequestContext): Context =>
-  newContext(env, performance.now() - env.startedMs)
+/**
+ * The same with a deadline of its own: for a page of a long answer. One outlives many sessions, so each page needs a
+ * session that would be admitted now, and is for the caller as it is by then.
+ */
+export async function freshCallContext({ env }: RequestContext): Promise<Context> {
+  await env.calls.readmit(env)
+  return newContext(env, performance.now() - env.startedMs)
+}
 
 /** The same for an answer that is not older than these positions. */
 export function callContextAt({ env }: RequestContext, positions: Positions): Context {

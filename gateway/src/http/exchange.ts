@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context, FaultCode, Positions } from '@overlay/rpc'
-import type { Protocol } from './endpoint.js'
+import type { Access, Protocol } from './endpoint.js'
 import type { Session } from './session.js'
 
 /** One request and its answer, from the first byte to the log line. One object of fixed shape is what reads cost least. */
@@ -15,6 +15,8 @@ export interface Exchange {
   api: string
   /** By its name in the table of operations; empty for an unknown path or method. */
   operation: string
+  /** The callers that the operation admits. */
+  access: Access
   /** Headers of every answer, as pairs of name and value. */
   head: readonly string[]
   /** Of an operation that needs one. */
@@ -48,9 +50,11 @@ export interface CallOptions {
   readonly limitMs: number
   /** The positions that answers must not be older than. */
   readonly positions: () => Positions
+  /** Looks up the session of a request again. Rejects with the fault that refuses the request now. */
+  readonly readmit: (exchange: Exchange) => Promise<void>
 }
 
-const noCalls: CallOptions = { limitMs: 0, positions: () => ({}) }
+const noCalls: CallOptions = { limitMs: 0, positions: () => ({}), readmit: async () => undefined }
 
 export const openExchange = (incoming: IncomingMessage, outgoing: ServerResponse): Exchange => ({
   incoming,
@@ -60,6 +64,7 @@ export const openExchange = (incoming: IncomingMessage, outgoing: ServerResponse
   path: '',
   api: '',
   operation: '',
+  access: 'none',
   head: [],
   session: undefined,
   holder: undefined,

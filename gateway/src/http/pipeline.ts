@@ -105,13 +105,13 @@ interface Answering extends ServerResponse {
 }
 
 function openPipeline(pipeline: Pipeline): OpenPipeline {
-  const { serverName, instanceId, requestMs, positions, isClosing, onAnswer } = pipeline
+  const { sessions, serverName, instanceId, requestMs, positions, isClosing, onAnswer } = pipeline
   const head = ['server', serverName, 'ziti-instance-id', instanceId]
   const lastHead = [...head, 'connection', 'close']
   const deadlines = openDeadlines<RequestContext>(requestMs, ({ env }) => env.startedMs, expire)
   return {
     ...pipeline,
-    calls: { limitMs: requestMs, positions },
+    calls: { limitMs: requestMs, positions, readmit: (exchange) => readmit(sessions, exchange) },
     head: () => (isClosing() ? lastHead : head),
     expireInTime(c) {
       const outgoing: Answering = c.env.outgoing
@@ -140,6 +140,7 @@ function serve(pipeline: OpenPipeline, route: Route, c: RequestContext): Answer 
   const mounted = route.methods[method]
   openRequest(pipeline, route.api, mounted?.operation ?? '', c)
   c.env.protocol = route.protocol
+  if (mounted) c.env.access = mounted.access
   if (mounted?.endpoint.produces) c.env.refusalType = refusalTypeOf(incoming, mounted.endpoint.produces)
   const find = (): MountedOperation => {
     // no stored id can hold one
@@ -255,6 +256,15 @@ function checkPermission(access: Access, session: Session | undefined): void {
   if (access === 'partial') return
   // differs: admins too need their second factor
   if (session.isPartial || (access === 'admin' && !session.isAdmin)) throw new Fault('UNAUTHORIZED')
+}
+
+async function readmit(sessions: SessionStore, exchange: Exchange): Promise<void> {
+  const { access, incoming, session: before } = exchange
+  if (access === 'none') return
+  const session = await sessions.find(credentialsOf(incoming))
+  if (session.id !== before?.id) throw new Fault('UNAUTHORIZED') // of several tokens, another one counts by now
+  checkPermission(access, session)
+  exchange.session = session
 }
 
 /** An answer that is not written yet must be before the request expires. */
