@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { makeCertificate } from '../testing/certificates.js'
+import type { Answer } from '../testing/gateway.js'
 import {
   authorizeForm,
   authorizeUrl,
@@ -109,6 +110,21 @@ describe('the start of a login', () => {
     expect([status, target.origin + target.pathname]).toEqual([302, REDIRECT])
     expect(target.searchParams.get('error')).toBe(error)
     expect(oidc.called('startLogin')).toBe(0)
+  })
+
+  test.each([
+    ['one config type', 1, 16 << 10],
+    ['the config types together', 32, 512],
+  ])('%s may have a limited length', async (_, count, length) => {
+    const asked = (size: number): Promise<Answer> => {
+      const types = Array.from({ length: count }, (): [string, string] => ['configTypes', 'x'.repeat(size)])
+      const form = new URLSearchParams([...Object.entries(authorizeForm()), ...types])
+      return oidc.post('/oidc/authorize', form.toString())
+    }
+    const { headers } = await asked(length + 1)
+    expect(headers.location).toMatch(/callback\?error=invalid_request&error_description=configTypes/)
+    expect(oidc.called('startLogin')).toBe(0)
+    expect((await asked(length)).headers.location).toContain('/oidc/login/')
   })
 
   test('an error for an implicit response type is in the fragment', async () => {

@@ -90,6 +90,8 @@ const stepOf = (method: string): string | undefined =>
 const MAX_TEXT = 2048
 const MAX_SCOPES = 50
 const MAX_CONFIG_TYPES = 500
+/** All of them together. */
+const MAX_CONFIG_TYPES_TEXT = 16 << 10
 
 const scopesOf = (text: string): string[] => [...new Set(text.split(' ').filter((scope) => scope !== ''))]
 
@@ -98,8 +100,10 @@ function refusalOf(parameters: URLSearchParams): readonly [string, string?] | un
   const value = (name: string): string => parameters.get(name) ?? ''
   for (const name of ['state', 'nonce', 'scope'])
     if (value(name).length > MAX_TEXT) return ['invalid_request', `${name} is too long`]
-  if (parameters.getAll('configTypes').length > MAX_CONFIG_TYPES)
-    return ['invalid_request', 'configTypes has too many values']
+  const configTypes = parameters.getAll('configTypes')
+  if (configTypes.length > MAX_CONFIG_TYPES) return ['invalid_request', 'configTypes has too many values']
+  if (configTypes.join('').length > MAX_CONFIG_TYPES_TEXT)
+    return ['invalid_request', 'configTypes is too long']
   if (value('request') !== '') return ['request_not_supported', 'request objects are not supported']
   if (value('request_uri') !== '') return ['request_uri_not_supported', 'request objects are not supported']
 
