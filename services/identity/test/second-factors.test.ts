@@ -8,6 +8,7 @@ import {
   as,
   bytes,
   keySecret,
+  lockWaits,
   login,
   parsed,
   type Replica,
@@ -240,6 +241,30 @@ test('its owner removes it with a code, an admin without; sessions that waited f
   await expect(one.identity.passMfa({ code: '1' }, context)).rejects.toMatchObject({
     code: 'MFA_NOT_ENROLLED',
   })
+})
+
+test.each([
+  ['removal', 'verification'],
+  ['verification', 'removal'],
+] as const)('of a %s and a %s at once, the first one succeeds', async (...order) => {
+  const { context } = await person(`hesitating before ${order[0]}`)
+  await one.identity.startMfa({}, context)
+  const { provisioningUrl } = await one.identity.getMfa({}, context)
+  const secret = new URL(provisioningUrl).searchParams.get('secret') ?? ''
+  const act = {
+    removal: () => one.identity.removeMfa({ code: '' }, context),
+    verification: () => two.identity.verifyMfa({ code: codeAt(secret, step()) }, context),
+  }
+  const { settled } = await one.db.transaction(undefined, async (tx) => {
+    await tx.query(sql`lock table second_factor in share mode`) // factors can be locked, but not changed
+    const first = act[order[0]]()
+    await expect.poll(() => lockWaits(one.db)).toBe(1)
+    const second = act[order[1]]()
+    await expect.poll(() => lockWaits(one.db)).toBe(2)
+    return { settled: Promise.allSettled([first, second]) }
+  })
+  const refusal = order[1] === 'removal' ? invalid : notFound
+  expect(await settled).toMatchObject([{ status: 'fulfilled' }, { status: 'rejected', reason: refusal }])
 })
 
 test('factors under the secret that pki had too are encrypted again under that of identity, once', async () => {

@@ -1,4 +1,3 @@
-import { writeChanges } from '@overlay/platform/change-log'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { factorOf, verifiedFactor, writeWithCode } from '../mfa/codes.js'
 import { shownByPolicy } from '../mfa/shown-by-policy.js'
@@ -11,11 +10,16 @@ export const removeMfa =
   async ({ code }, context) => {
     const { changeLog, credentialFeed } = deps
     const { identityId } = context.caller
-    const { isVerified } = factorOf(
-      await changeLog.db.transaction(context.deadline, (tx) => lockSecondFactor(tx, identityId)),
-    )
-    if (isVerified) await writeWithCode(deps, context, { code, accepted: 'any', requires: verifiedFactor })
-    const position = await writeChanges(changeLog, context, (tx) => removeSecondFactor(tx, identityId))
+    // under its lock: it may be about to be verified
+    const unverified = await changeLog.write(context, async (tx) => {
+      const { isVerified } = factorOf(await lockSecondFactor(tx, identityId))
+      return { result: !isVerified, changes: isVerified ? [] : await removeSecondFactor(tx, identityId) }
+    })
+    const { position } = unverified.result
+      ? unverified
+      : await writeWithCode(deps, context, { code, accepted: 'any', requires: verifiedFactor }, (tx) =>
+          removeSecondFactor(tx, identityId),
+        )
     await credentialFeed.handOver()
     return shownByPolicy(deps, { id: identityId, position }, context, 'sessions')
   }
