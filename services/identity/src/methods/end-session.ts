@@ -10,8 +10,12 @@ export const endSession =
     if (claims?.type !== 'id') return refused('id_token_hint is not an id token of this provider')
     if (clientId !== '' && clientId !== claims.clientId)
       return refused('client_id is not that of the id token')
-    await endSessionOf(deps, claims, context)
-    return { clientId: claims.clientId, error: undefined }
+    const position = await endSessionOf(deps, claims, context)
+    return { clientId: claims.clientId, error: undefined, position }
   }
 
-const refused = (description: string) => ({ clientId: '', error: { error: 'invalid_request', description } })
+const refused = (description: string) => ({
+  clientId: '',
+  error: { error: 'invalid_request', description },
+  position: undefined,
+})

@@ -6,7 +6,7 @@ export const revokeToken =
   (deps: OidcDeps): Methods<OidcServiceService>['revokeToken'] =>
   async ({ clientId, token }, context) => {
     const claims = await deps.tokens.read(token)
-    if (claims && claims.type !== 'id' && !claims.isExpired && claims.clientId === clientId)
-      await endSessionOf(deps, claims, context)
-    return {}
+    if (!claims || claims.type === 'id' || claims.isExpired || claims.clientId !== clientId)
+      return { position: undefined }
+    return { position: await endSessionOf(deps, claims, context) }
   }

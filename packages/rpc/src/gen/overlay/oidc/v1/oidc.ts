@@ -18,6 +18,7 @@ import {
   type ServiceError,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
+import { Position } from "../../change/v1/change.js";
 import { AuthenticateRequest, Mfa } from "../../identity/v1/identity.js";
 
 export interface StartLoginRequest {
@@ -124,6 +125,8 @@ export interface RevokeTokenRequest {
 }
 
 export interface RevokeTokenResponse {
+  /** of identity; absent: no API session has ended */
+  position: Position | undefined;
 }
 
 export interface EndSessionRequest {
@@ -135,7 +138,11 @@ export interface EndSessionRequest {
 export interface EndSessionResponse {
   /** of the token */
   clientId: string;
-  error: OauthError | undefined;
+  error:
+    | OauthError
+    | undefined;
+  /** as in RevokeTokenResponse */
+  position: Position | undefined;
 }
 
 function createBaseStartLoginRequest(): StartLoginRequest {
@@ -1541,11 +1548,14 @@ export const RevokeTokenRequest: MessageFns<RevokeTokenRequest> = {
 };
 
 function createBaseRevokeTokenResponse(): RevokeTokenResponse {
-  return {};
+  return { position: undefined };
 }
 
 export const RevokeTokenResponse: MessageFns<RevokeTokenResponse> = {
-  encode(_: RevokeTokenResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+  encode(message: RevokeTokenResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.position !== undefined) {
+      Position.encode(message.position, writer.uint32(10).fork()).join();
+    }
     return writer;
   },
 
@@ -1562,6 +1572,14 @@ export const RevokeTokenResponse: MessageFns<RevokeTokenResponse> = {
       while (reader.pos < end) {
         const tag = reader.uint32();
         switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.position = Position.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1574,20 +1592,26 @@ export const RevokeTokenResponse: MessageFns<RevokeTokenResponse> = {
     }
   },
 
-  fromJSON(_: any): RevokeTokenResponse {
-    return {};
+  fromJSON(object: any): RevokeTokenResponse {
+    return { position: isSet(object.position) ? Position.fromJSON(object.position) : undefined };
   },
 
-  toJSON(_: RevokeTokenResponse): unknown {
+  toJSON(message: RevokeTokenResponse): unknown {
     const obj: any = {};
+    if (message.position !== undefined) {
+      obj.position = Position.toJSON(message.position);
+    }
     return obj;
   },
 
   create<I extends Exact<DeepPartial<RevokeTokenResponse>, I>>(base?: I): RevokeTokenResponse {
     return RevokeTokenResponse.fromPartial(base ?? ({} as any));
   },
-  fromPartial<I extends Exact<DeepPartial<RevokeTokenResponse>, I>>(_: I): RevokeTokenResponse {
+  fromPartial<I extends Exact<DeepPartial<RevokeTokenResponse>, I>>(object: I): RevokeTokenResponse {
     const message = createBaseRevokeTokenResponse();
+    message.position = (object.position !== undefined && object.position !== null)
+      ? Position.fromPartial(object.position)
+      : undefined;
     return message;
   },
 };
@@ -1686,7 +1710,7 @@ export const EndSessionRequest: MessageFns<EndSessionRequest> = {
 };
 
 function createBaseEndSessionResponse(): EndSessionResponse {
-  return { clientId: "", error: undefined };
+  return { clientId: "", error: undefined, position: undefined };
 }
 
 export const EndSessionResponse: MessageFns<EndSessionResponse> = {
@@ -1696,6 +1720,9 @@ export const EndSessionResponse: MessageFns<EndSessionResponse> = {
     }
     if (message.error !== undefined) {
       OauthError.encode(message.error, writer.uint32(18).fork()).join();
+    }
+    if (message.position !== undefined) {
+      Position.encode(message.position, writer.uint32(26).fork()).join();
     }
     return writer;
   },
@@ -1729,6 +1756,14 @@ export const EndSessionResponse: MessageFns<EndSessionResponse> = {
             message.error = OauthError.decode(reader, reader.uint32());
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.position = Position.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1749,6 +1784,7 @@ export const EndSessionResponse: MessageFns<EndSessionResponse> = {
         ? globalThis.String(object.client_id)
         : "",
       error: isSet(object.error) ? OauthError.fromJSON(object.error) : undefined,
+      position: isSet(object.position) ? Position.fromJSON(object.position) : undefined,
     };
   },
 
@@ -1759,6 +1795,9 @@ export const EndSessionResponse: MessageFns<EndSessionResponse> = {
     }
     if (message.error !== undefined) {
       obj.error = OauthError.toJSON(message.error);
+    }
+    if (message.position !== undefined) {
+      obj.position = Position.toJSON(message.position);
     }
     return obj;
   },
@@ -1771,6 +1810,9 @@ export const EndSessionResponse: MessageFns<EndSessionResponse> = {
     message.clientId = object.clientId ?? "";
     message.error = (object.error !== undefined && object.error !== null)
       ? OauthError.fromPartial(object.error)
+      : undefined;
+    message.position = (object.position !== undefined && object.position !== null)
+      ? Position.fromPartial(object.position)
       : undefined;
     return message;
   },
