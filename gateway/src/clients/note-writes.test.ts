@@ -55,6 +55,18 @@ test.each(owners)('so is every write of a row that %s owns', async (owner) => {
   expect(await notedAfter('entities', owner)).toEqual({ create: noted, update: noted, delete: noted })
 })
 
+test.each(['revokeToken', 'endSession'] as const)(
+  '%s of the provider is a write of identity',
+  async (name) => {
+    const fake = fakes()
+    const noted: unknown[] = []
+    const { oidc } = noteWrites(fake.services, (...args) => noted.push(args))
+    fake.instead.set(`oidc.${name}`, async () => ({ position }))
+    await oidc[name]({ clientId: '', token: '', idTokenHint: '' }, context)
+    expect(noted).toEqual([['identity', position]])
+  },
+)
+
 test('logins and new identities are additions, other writes are not', async () => {
   const fake = fakes()
   const at = (number: number): Position => ({ timeline: 't1', number })

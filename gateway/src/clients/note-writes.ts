@@ -4,6 +4,7 @@ import {
   EntityServiceService,
   IdentityServiceService,
   type Methods,
+  OidcServiceService,
   PkiServiceService,
   PolicyServiceService,
   type Position,
@@ -17,7 +18,7 @@ export type NotePosition = (schema: Service, position: Position | undefined, sor
 /** The same clients. Each response that carries the position of a write is noted before the caller sees it. */
 export const noteWrites = (services: Services, note: NotePosition): Services => ({
   identity: noting(IdentityServiceService, services.identity, 'identity', note),
-  oidc: services.oidc,
+  oidc: noting(OidcServiceService, services.oidc, 'identity', note),
   pki: noting(PkiServiceService, services.pki, 'pki', note),
   policy: noting(PolicyServiceService, services.policy, 'policy', note),
   sessions: noting(SessionsServiceService, services.sessions, 'sessions', note),

@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { sessionFor } from '../testing/fakes.js'
 import { browser, fails, REDIRECT, startOidc, type TestOidc } from '../testing/oidc.js'
 
 let oidc: TestOidc
@@ -127,6 +129,23 @@ describe('the token endpoint', () => {
     const { status, json: answer } = await oidc.post('/oidc/oauth/introspect', { token: 't' })
     expect([status, answer]).toEqual([200, { active: false }])
   })
+})
+
+test.each([
+  ['revoked', 'revokeToken', '/oidc/revoke', { client_id: 'native', token: 't' }],
+  ['logged out', 'endSession', '/oidc/end_session', { id_token_hint: 't' }],
+] as const)('an API session that is %s is not found in memory any more', async (_, method, path, form) => {
+  const { sessions } = oidc.gateway.fakes
+  const token = randomUUID()
+  const status = async () => (await oidc.request('/edge/client/v1/current-api-session', { token })).status
+  sessions.set(token, sessionFor(token))
+  expect(await status()).toBe(200)
+  oidc.answerWith(method, async () => {
+    sessions.delete(token) // the change has not arrived yet
+    return { clientId: 'native', error: undefined, position: { timeline: 't1', number: 1000 } }
+  })
+  await oidc.post(path, form)
+  expect(await status()).toBe(401)
 })
 
 describe('logging out', () => {
