@@ -279,6 +279,32 @@ async function migrateLater(schema: string, releases: Releases): Promise<void> {
   await migrate(database.ownerUrl, schema, [...migrations('policy'), dir], releases)
 }
 
+test('a migration that waits for a lock lets later statements pass, and runs when the lock is gone', async () => {
+  const one = fresh()
+  await prepareSchemas(database.ownerUrl, [one])
+  await migrate(database.ownerUrl, one.schema, migrations('policy'))
+  const dir = join(work, one.schema)
+  await mkdir(dir)
+  await writeFile(
+    join(dir, '29990101000000000_tomorrow.sql'),
+    '-- Up Migration\nalter table audit add x int;\n',
+  )
+  await using dump = openDatabase(database.ownerUrl, one.schema)
+  await using service = openDatabase(urlOf(one.role), one.schema)
+  const onLocked = vi.fn()
+  let migrating: Promise<void> | undefined
+  await dump.transaction(undefined, async (tx) => {
+    await tx.query(sql`select from audit`)
+    migrating = migrate(database.ownerUrl, one.schema, [...migrations('policy'), dir], { onLocked })
+    await vi.waitFor(() => expect(onLocked).toHaveBeenCalled(), 30_000)
+    await service.query(sql`select from audit`)
+  })
+  await migrating
+  await service.query(sql`select x from audit`)
+  expect(onLocked.mock.calls).toEqual([[one.schema]])
+  await dropRole(one.role)
+})
+
 test('a schema of the next release is used and left alone, and one of a later release is refused', async () => {
   const one = fresh()
   await prepareSchemas(database.ownerUrl, [one])

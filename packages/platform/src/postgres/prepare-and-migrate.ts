@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Service } from '@overlay/model'
-import { migrate, migrationFolders } from './migrate.js'
+import { type MigrateOptions, migrate, migrationFolders } from './migrate.js'
 import { prepareSchemas, type ServiceSchema } from './schemas.js'
 
 /** The services that have a schema. */
@@ -18,7 +18,10 @@ export async function prepareAndMigrate(
   root: string,
   ownerUrl: string,
   schemas: readonly ServiceSchema[],
+  options: Pick<MigrateOptions, 'onLocked'> = {},
 ): Promise<void> {
   await prepareSchemas(ownerUrl, schemas)
-  await Promise.all(schemas.map(({ schema }) => migrate(ownerUrl, schema, migrationsAt(root, schema))))
+  await Promise.all(
+    schemas.map(({ schema }) => migrate(ownerUrl, schema, migrationsAt(root, schema), options)),
+  )
 }
