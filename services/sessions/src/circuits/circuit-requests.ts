@@ -15,14 +15,14 @@ import {
   type Message,
   type Outgoing,
 } from '@overlay/channel'
-import { boundedLines, noteFullQueue } from '@overlay/platform/process'
+import { boundedLines } from '@overlay/platform/process'
 import { AccessRefused } from '../access/router-access.js'
-import { answer, refused } from '../control/answers.js'
+import { refused } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
 import type { RouterChannel } from '../control/router-channel.js'
-import { traced } from '../control/traced.js'
 import type { Circuits, OpenedCircuit } from './circuits.js'
 import type { CircuitDeps } from './deps.js'
+import { openDials } from './dials.js'
 
 type RequestDeps = Pick<CircuitDeps, 'checkAccess' | 'log'> & Pick<Circuits, 'open' | 'end'>
 
@@ -34,73 +34,32 @@ interface Asked {
   readonly peerData: ReadonlyMap<number, Buffer>
 }
 
-/** Requests of one router under way. More are refused: a slow host holds its requests for seconds. */
-const MAX_UNDER_WAY = 256
-
-/**
- * Requests of routers for circuits. They run beside the handlers of messages, which are few at a time: a request waits
- * for answers that arrive on the same channel.
- */
+/** Requests of routers for circuits of their clients. */
 export function circuitRequests({ checkAccess, open, end, log }: RequestDeps): readonly Handler[] {
-  const underWay = new Map<string, number>()
+  const dial = openDials({ end, log })
   const noteRefusal = boundedLines(log, 'circuit refused')
 
-  async function create(
-    asked: Asked,
-    { routerId, channel }: RouterChannel,
-    encode: (circuit: OpenedCircuit) => Outgoing,
-  ): Promise<Outgoing> {
+  async function create(asked: Asked, { routerId }: RouterChannel): Promise<OpenedCircuit> {
     const { sessionToken, apiSessionToken, fingerprints } = asked
     const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Dial' as const }
     const { terminatorInstanceId: instanceId, peerData } = asked
     let facts: object = { routerId }
-    const opening = async (): Promise<OpenedCircuit> => {
+    try {
       const { sessionId, identityId, serviceId } = await checkAccess(claim)
       facts = { routerId, sessionId, identityId, serviceId }
-      return open({ routerId, sessionId, identityId, serviceId, instanceId, peerData })
-    }
-    const circuit = await opening().catch((err: unknown) => {
-      if (err instanceof AccessRefused) noteRefusal(routerId, { ...facts, reason: err.message })
-      throw err
-    })
-    try {
-      channel.closed.throwIfAborted()
-      return encode(circuit)
+      return await open({ routerId, sessionId, identityId, serviceId, instanceId, peerData })
     } catch (err) {
-      await end(circuit.id) // its router does not learn of it
+      if (err instanceof AccessRefused) noteRefusal(routerId, { ...facts, reason: err.message })
       throw err
     }
   }
 
-  async function respond(
+  const respond = (
     message: Message,
     router: RouterChannel,
     asked: Asked,
     encode: (circuit: OpenedCircuit) => Outgoing,
-  ): Promise<void> {
-    const { routerId, channel } = router
-    const others = underWay.get(routerId) ?? 0
-    if (others >= MAX_UNDER_WAY) {
-      noteFullQueue('circuits')
-      channel.reply(
-        message,
-        refused(new AccessRefused(edgeErrorCode.internal, 'too many circuits at a time')),
-      )
-      return
-    }
-    underWay.set(routerId, others + 1)
-    try {
-      await answer(router, message, refused, () =>
-        traced('CreateCircuit', () => create(asked, router, encode)),
-      )
-    } catch (err) {
-      if (!channel.closed.aborted) log.error({ err, routerId }, 'circuit not set up')
-    } finally {
-      const left = (underWay.get(routerId) ?? 1) - 1
-      if (left > 0) underWay.set(routerId, left)
-      else underWay.delete(routerId)
-    }
-  }
+  ): void => dial(message, router, { name: 'CreateCircuit', open: () => create(asked, router), encode })
 
   return [
     {
@@ -108,13 +67,13 @@ export function circuitRequests({ checkAccess, open, end, log }: RequestDeps): r
       prepare(message, router) {
         const asked = askedIn(message)
         return () => {
-          if (asked) void respond(message, router, asked, response)
+          if (asked) respond(message, router, asked, response)
           else router.channel.reply(message, malformed)
         }
       },
     },
     onMessage(edgeType.createCircuit, CreateCircuitRequest, (asked, message, router) => {
-      void respond(message, router, asked, responseV1)
+      respond(message, router, asked, responseV1)
     }),
     {
       type: ctrlType.circuitRequest,
