@@ -5,17 +5,20 @@ import {
   CreateTunnelCircuitV2Response,
   edgeType,
 } from '@overlay/channel'
-import type { Circuits } from '../circuits/circuits.js'
-import { answer, refused } from '../control/answers.js'
+import type { Logger } from 'pino'
+import type { Circuits, OpenedCircuit } from '../circuits/circuits.js'
+import { openDials } from '../circuits/dials.js'
 import { type Handler, onMessage } from '../control/handlers.js'
 import type { RouterChannel } from '../control/router-channel.js'
-import { traced } from '../control/traced.js'
 import { apiSessionAnswer, sessionAnswer } from './answers.js'
 import type { TunnelDeps } from './deps.js'
 
 export interface TunnelCircuitDeps extends TunnelDeps {
-  readonly circuits: Pick<Circuits, 'open'>
+  readonly circuits: Pick<Circuits, 'open' | 'end'>
+  readonly log: Logger
 }
+
+type Request = Pick<CreateTunnelCircuitV2Request, 'serviceName' | 'terminatorInstanceId' | 'peerData'>
 
 /** Routers dial services themselves. */
 export function tunnelCircuits({
@@ -23,11 +26,12 @@ export function tunnelCircuits({
   session,
   services,
   circuits,
+  log,
 }: TunnelCircuitDeps): readonly Handler[] {
-  const open = (router: RouterChannel, request: CreateTunnelCircuitV2Request) =>
-    traced('CreateTunnelCircuit', () => openUntraced(router, request))
+  const dial = openDials({ end: circuits.end, log })
+  const name = 'CreateTunnelCircuit'
 
-  async function openUntraced(router: RouterChannel, request: CreateTunnelCircuitV2Request) {
+  async function open(router: RouterChannel, request: Request) {
     const { serviceName, terminatorInstanceId: instanceId, peerData } = request
     const apiSession = await routerSessions.of(router)
     const { id: serviceId } = await services.named(serviceName)
@@ -41,36 +45,44 @@ export function tunnelCircuits({
       instanceId,
       peerData,
     })
-    const circuit = {
-      circuitId: opened.id,
-      address: opened.address,
-      peerData: new Map(opened.peerData),
-      tags: new Map(Object.entries(opened.tags)),
-    }
-    return { apiSession, held, circuit }
+    return { ...opened, apiSession, held }
   }
 
   return [
     onMessage(edgeType.createCircuitForService, CreateCircuitForServiceRequest, (request, message, router) =>
-      answer(router, message, refused, async () => {
-        const { apiSession, held, circuit } = await open(router, request)
-        const isNews = routerSessions.isNews(router, apiSession)
-        return {
-          type: edgeType.createCircuitForServiceResponse,
-          body: CreateCircuitForServiceResponse.encode({
-            ...circuit,
-            apiSession: isNews ? apiSessionAnswer(apiSession) : undefined,
-            session: sessionAnswer(held),
-          }).finish(),
-        }
+      dial(message, router, {
+        name,
+        open: () => open(router, request),
+        encode: ({ apiSession, held, ...circuit }) => {
+          const isNews = routerSessions.isNews(router, apiSession)
+          return {
+            type: edgeType.createCircuitForServiceResponse,
+            body: CreateCircuitForServiceResponse.encode({
+              ...circuitAnswer(circuit),
+              apiSession: isNews ? apiSessionAnswer(apiSession) : undefined,
+              session: sessionAnswer(held),
+            }).finish(),
+          }
+        },
       }),
     ),
 
     onMessage(edgeType.createTunnelCircuitV2, CreateTunnelCircuitV2Request, (request, message, router) =>
-      answer(router, message, refused, async () => ({
-        type: edgeType.createTunnelCircuitV2Response,
-        body: CreateTunnelCircuitV2Response.encode((await open(router, request)).circuit).finish(),
-      })),
+      dial(message, router, {
+        name,
+        open: () => open(router, request),
+        encode: (circuit) => ({
+          type: edgeType.createTunnelCircuitV2Response,
+          body: CreateTunnelCircuitV2Response.encode(circuitAnswer(circuit)).finish(),
+        }),
+      }),
     ),
   ]
 }
+
+const circuitAnswer = ({ id, address, peerData, tags }: OpenedCircuit): CreateTunnelCircuitV2Response => ({
+  circuitId: id,
+  address,
+  peerData: new Map(peerData),
+  tags: new Map(Object.entries(tags)),
+})

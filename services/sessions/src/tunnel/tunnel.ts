@@ -5,6 +5,7 @@ import type {
   Methods,
   PolicyServiceService,
 } from '@overlay/rpc'
+import type { Logger } from 'pino'
 import { AccessRefused } from '../access/router-access.js'
 import type { Circuits } from '../circuits/circuits.js'
 import { answer, refused } from '../control/answers.js'
@@ -29,7 +30,8 @@ export interface TunnelOptions extends TunnelSessionDeps, Pick<RouterSessionDeps
   readonly grantWatch: Pick<GrantWatch, 'trusted' | 'positions' | 'onChange'>
   readonly services: Pick<ServiceDirectory, 'find' | 'findByName'>
   readonly terminators: Pick<Terminators, 'create' | 'update' | 'remove'>
-  readonly circuits: Pick<Circuits, 'open'>
+  readonly circuits: Pick<Circuits, 'open' | 'end'>
+  readonly log: Logger
 }
 
 /** Routers that are identities themselves: they dial and host services for applications that know nothing of it. */
