@@ -79,6 +79,17 @@ test('a request to a router that is connected to several replicas goes to one of
   await four[Symbol.asyncDispose]()
 })
 
+test('an answer that is too large for the bus comes back', async () => {
+  const body = Buffer.alloc(2 * 1024 * 1024, 'x')
+  const { id } = await connectToTwo('large', {
+    onMessage: ({ type }: Message): Outgoing | undefined =>
+      type === TYPE ? { type: ctrlType.inspectResponse, body } : undefined,
+  })
+  const reply = await one.control.messages.request(id, request('all'), 10_000)
+  expect(reply.body.equals(body)).toBe(true)
+  expect(await commands()).toBe(0) // taken with the answer
+})
+
 test('while the bus is away, requests and messages go through the database', async () => {
   const { id, router } = await connectToTwo('e')
   await network.bus?.stop()

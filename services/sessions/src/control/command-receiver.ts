@@ -1,15 +1,19 @@
 import type { Message, Outgoing } from '@overlay/channel'
 import { deleteOldCommands, storeAnswer, takeCommands } from '../store/router-command.js'
 import type { CommandOptions } from './command-sender.js'
+import { executedCommands } from './executed-commands.js'
 import { RouterOffline } from './router-channel.js'
 import {
   type CommandAnswer,
+  type CommandOutcome,
   type CommandReport,
   commandSubject,
   decodeRouterMessage,
   encodeRouterMessage,
+  fitsBus,
   type RouterCommand,
   reportSubject,
+  waitedForMs,
 } from './router-command.js'
 
 export interface ReceiverOptions extends CommandOptions {
@@ -28,24 +32,19 @@ const POLL_MS = 1000
 const POLL_WITHOUT_BUS_MS = 100
 const POLL_WITHOUT_ROUTERS_MS = 5000 // a command finds that its router has left
 const CLEANUP_MS = 60_000
-const MAX_EXECUTED = 20_000
 
 /** Executes the commands for this replica. A command is executed once, however often it arrives. */
 export function openCommandReceiver(options: ReceiverOptions): AsyncDisposable {
   const { db, bus, log, replicaId, execute, hasRouters } = options
-  const executed = new Map<string, Promise<CommandAnswer>>() // oldest first
+  const executed = executedCommands()
 
-  function answerOf(command: RouterCommand): Promise<CommandAnswer> {
-    const before = executed.get(command.id)
-    if (before) return before
-    const answer = run(command)
-    executed.set(command.id, answer)
-    for (const id of executed.keys()) {
-      if (executed.size <= MAX_EXECUTED) break
-      executed.delete(id)
-    }
-    return answer
-  }
+  const outcomeOf = (command: RouterCommand): Promise<CommandOutcome> =>
+    executed.once(command, async () => {
+      const answer = await run(command)
+      if (fitsBus({ answer })) return { answer }
+      if (await store(command, answer)) return { isStored: true }
+      return { answer: { failure: 'the answer is too large for the bus, and not stored', isOffline: false } }
+    })
 
   async function run({ routerId, message, timeoutMs }: RouterCommand): Promise<CommandAnswer> {
     try {
@@ -63,24 +62,31 @@ export function openCommandReceiver(options: ReceiverOptions): AsyncDisposable {
     const command = message as RouterCommand
     const { id, from } = command
     const report = (report: CommandReport): void => bus.publish(reportSubject(from), report)
-    const answering = answerOf(command)
+    const outcome = outcomeOf(command)
     report({ id })
-    report({ id, answer: await answering })
+    report({ id, ...(await outcome) })
   })
 
-  async function executeStored(command: RouterCommand): Promise<void> {
-    const answer = await answerOf(command)
+  async function store(command: RouterCommand, answer: CommandAnswer): Promise<boolean> {
     try {
-      await storeAnswer(db, { id: command.id, answer })
+      await storeAnswer(db, replicaId, { id: command.id, answer }, waitedForMs(command))
+      return true
     } catch (err) {
       log.warn({ err, routerId: command.routerId }, 'answer of a router not passed on')
+      return false
     }
+  }
+
+  async function executeStored(command: RouterCommand): Promise<void> {
+    const { answer } = await outcomeOf(command)
+    if (answer) await store(command, answer)
   }
 
   let isFailing = false
   let cleanedAt = performance.now()
   let polledAt = Number.NEGATIVE_INFINITY
   async function poll(): Promise<void> {
+    executed.dropOld()
     const isAtRest = bus.connected() && !hasRouters()
     if (isAtRest && performance.now() - polledAt < POLL_WITHOUT_ROUTERS_MS) return
     polledAt = performance.now()

@@ -10,9 +10,12 @@ import {
   type CommandReport,
   commandSubject,
   decodeRouterMessage,
+  deliveredWithinMs,
   encodeRouterMessage,
+  fitsBus,
   type RouterCommand,
   reportSubject,
+  waitedForMs,
 } from './router-command.js'
 
 export interface CommandOptions {
@@ -38,6 +41,7 @@ export interface CommandSender extends AsyncDisposable {
 interface Pending {
   readonly replicaId: string
   readonly command: RouterCommand
+  /** The answer will be in the database. */
   isStored: boolean
   acknowledge(): void
   settle(answer: CommandAnswer): void
@@ -45,10 +49,7 @@ interface Pending {
 }
 
 const ACKNOWLEDGE_MS = 250
-const DELIVERY_MS = 10_000 // of a message without a reply
-const GRACE_MS = 1000 // the router's time begins when the command arrives
 const MAX_PENDING = 10_000
-const MAX_BUS_BYTES = 512 * 1024
 const POLL_MS = 50
 
 /** Commands go over the bus; through the database while it is away, and where no replica acknowledges them. */
@@ -59,7 +60,7 @@ export function openCommandSender(options: CommandOptions): CommandSender {
 
   function submit(replicaId: string, command: RouterCommand): Promise<CommandAnswer> {
     if (pending.size >= MAX_PENDING) throw new Error('too many commands to other replicas are under way')
-    const limitMs = (command.timeoutMs || DELIVERY_MS) + GRACE_MS
+    const limitMs = waitedForMs(command)
     return new Promise((resolve, reject) => {
       const end = (): void => {
         clearTimeout(unacknowledged)
@@ -84,8 +85,7 @@ export function openCommandSender(options: CommandOptions): CommandSender {
       const over = setTimeout(() => waiting.fail(late), limitMs)
       const unacknowledged = setTimeout(() => void store(waiting), acknowledgeMs)
       pending.set(command.id, waiting)
-      if (bus.connected() && JSON.stringify(command).length <= MAX_BUS_BYTES)
-        bus.publish(commandSubject(replicaId), command)
+      if (bus.connected() && fitsBus(command)) bus.publish(commandSubject(replicaId), command)
       else void store(waiting)
     })
   }
@@ -96,7 +96,7 @@ export function openCommandSender(options: CommandOptions): CommandSender {
     waiting.acknowledge()
     const { replicaId, command } = waiting
     try {
-      await storeCommand(db, replicaId, { id: command.id, command }, command.timeoutMs || DELIVERY_MS)
+      await storeCommand(db, replicaId, { id: command.id, command }, deliveredWithinMs(command))
       poll()
     } catch (err) {
       waiting.fail(err)
@@ -127,9 +127,14 @@ export function openCommandSender(options: CommandOptions): CommandSender {
   }
 
   const reports = bus.subscribe(reportSubject(from), (message) => {
-    const { id, answer } = message as CommandReport
-    if (answer) pending.get(id)?.settle(answer)
-    else pending.get(id)?.acknowledge()
+    const { id, answer, isStored } = message as CommandReport
+    const waiting = pending.get(id)
+    if (!waiting) return
+    waiting.acknowledge()
+    if (answer) waiting.settle(answer)
+    if (!isStored) return
+    waiting.isStored = true
+    poll()
   })
   // an answer may be lost with the bus, though the command has arrived
   const losses = bus.onChange((connected) => {

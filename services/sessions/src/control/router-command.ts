@@ -22,11 +22,27 @@ export type CommandAnswer =
   | { readonly reply: EncodedMessage | null }
   | { readonly failure: string; readonly isOffline: boolean }
 
-/** On the bus. Without an answer: the command has arrived. */
-export interface CommandReport {
-  readonly id: string
+export interface CommandOutcome {
   readonly answer?: CommandAnswer
+  /** The answer does not fit on the bus: it is in the database. */
+  readonly isStored?: true
 }
+
+/** On the bus. Without an outcome: the command has arrived. */
+export interface CommandReport extends CommandOutcome {
+  readonly id: string
+}
+
+const DELIVERY_MS = 10_000 // of a message without a reply
+const GRACE_MS = 1000 // the router's time begins when the command arrives
+const MAX_BUS_BYTES = 512 * 1024
+
+/** A command that waits in the database is executed within this time. */
+export const deliveredWithinMs = ({ timeoutMs }: RouterCommand): number => timeoutMs || DELIVERY_MS
+/** So long its sender waits for the answer. */
+export const waitedForMs = (command: RouterCommand): number => deliveredWithinMs(command) + GRACE_MS
+/** Servers drop what is larger. */
+export const fitsBus = (message: object): boolean => JSON.stringify(message).length <= MAX_BUS_BYTES
 
 // ids may have characters that subjects may not have
 const word = (text: string): string => Buffer.from(text).toString('base64url')

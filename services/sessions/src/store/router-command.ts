@@ -34,8 +34,17 @@ export async function takeCommands(db: Db, replicaId: string): Promise<readonly 
   return rows
 }
 
-export async function storeAnswer(db: Db, { id, answer }: StoredAnswer): Promise<void> {
-  await db.query(sql`update router_command set answer = ${JSON.stringify(answer)} where id = ${id}`)
+/** Leaves the answer to a command that this replica has executed. The command itself need not be there. */
+export async function storeAnswer(
+  db: Db,
+  replicaId: string,
+  { id, answer }: StoredAnswer,
+  limitMs: number,
+): Promise<void> {
+  await db.query(sql`
+    insert into router_command (id, replica_id, command, is_taken, answer, ends_at)
+    values (${id}, ${replicaId}, 'null', true, ${JSON.stringify(answer)}, now() + make_interval(secs => ${limitMs / 1000}))
+        on conflict (id) do update set is_taken = true, answer = excluded.answer`)
 }
 
 /** Takes the answers to these commands. */

@@ -1,0 +1,70 @@
+import { type CommandOutcome, type RouterCommand, waitedForMs } from './router-command.js'
+
+/** The commands that this replica has executed: one that arrives again is not executed, and has the same answer. */
+export interface ExecutedCommands {
+  /** Executes a command, unless it was executed before. `execute` never fails. */
+  once(command: RouterCommand, execute: () => Promise<CommandOutcome>): Promise<CommandOutcome>
+  /** Drops the answers for which nobody waits any more. */
+  dropOld(): void
+}
+
+export interface ExecutedOptions {
+  readonly maxBytes?: number
+  /** In milliseconds. */
+  readonly now?: () => number
+}
+
+interface Kept {
+  readonly bytes: number
+  readonly until: number
+}
+
+const MAX_COMMANDS = 20_000
+const MAX_BYTES = 32 * 1024 * 1024
+const dropped: Promise<CommandOutcome> = Promise.resolve({
+  answer: { failure: 'the answer is no longer kept', isOffline: false },
+})
+
+/** Ids are kept for longer than answers: a command may arrive late, and an id needs little memory. */
+export function executedCommands({
+  maxBytes = MAX_BYTES,
+  now = () => performance.now(),
+}: ExecutedOptions = {}): ExecutedCommands {
+  const outcomes = new Map<string, Promise<CommandOutcome>>() // oldest first
+  const kept = new Map<string, Kept>() // of finished commands, oldest first
+  let keptBytes = 0
+
+  function dropOld(): void {
+    for (const [id, { bytes, until }] of kept) {
+      if (keptBytes <= maxBytes && now() <= until) break
+      kept.delete(id)
+      keptBytes -= bytes
+      if (outcomes.has(id)) outcomes.set(id, dropped)
+    }
+  }
+
+  async function run(command: RouterCommand, execute: () => Promise<CommandOutcome>) {
+    const until = now() + waitedForMs(command)
+    const outcome = await execute()
+    const bytes = JSON.stringify(outcome).length
+    kept.set(command.id, { bytes, until })
+    keptBytes += bytes
+    dropOld()
+    return outcome
+  }
+
+  return {
+    once(command, execute) {
+      const before = outcomes.get(command.id)
+      if (before) return before
+      const outcome = run(command, execute)
+      outcomes.set(command.id, outcome)
+      for (const id of outcomes.keys()) {
+        if (outcomes.size <= MAX_COMMANDS) break
+        outcomes.delete(id)
+      }
+      return outcome
+    },
+    dropOld,
+  }
+}
