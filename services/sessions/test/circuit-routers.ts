@@ -79,7 +79,7 @@ function fakeRouter(id: string): FakeRouter {
   const channel: RouterChannel = {
     routerId: id,
     fingerprint: '',
-    connectedAt: new Date(0),
+    connectedAt: new Date(),
     isReconnection: true,
     linkListeners: Buffer.alloc(0),
     channel: {

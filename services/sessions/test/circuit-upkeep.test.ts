@@ -1,8 +1,11 @@
+import { deferred } from '@overlay/platform/async'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
+import { UNROUTES } from '../src/circuits/missed-ends.js'
 import { FAILED_MS, OFFLINE_MS } from '../src/circuits/upkeep.js'
 import { claimMoves } from '../src/store/move-circuits.js'
+import { pruneUnroutes } from '../src/store/unroute.js'
 import { actorOf } from '../src/terminators/actor.js'
 import { endWithSessions } from '../src/terminators/ended-sessions.js'
 import { terminatorRemover } from '../src/terminators/remove-batch.js'
@@ -120,25 +123,75 @@ test.each([
   expect(rows).toHaveLength(isBack ? 1 : 0)
 })
 
+/** The routers that must still be told of circuits that have ended. */
+async function untold({ db }: Network): Promise<readonly string[]> {
+  const { rows } = await db.query<{ id: string }>(sql`select router_id as id from unroute order by 1`)
+  return rows.map(({ id }) => id)
+}
+
+const ageEnds = ({ db }: Network) => db.query(sql`update unroute set ended_at = ended_at - interval '61 s'`)
+
 test('that a circuit has ended is forgotten when its routers have received it', async () => {
   await using network = await startNetwork()
-  const a = network.replica('a')
+  const { channel } = network.routers.get('r1')
+  const a = network.replica('a', [channel])
   await dial(a, network.routers.get('r2'))
   await a.endOfSessions(['s1'])
-  const kept = async () => {
-    const { rows } = await network.db.query<{ router_id: string }>(
-      sql`select router_id from unroute order by 1`,
-    )
-    return rows.map(({ router_id }) => router_id)
+  await a.connected?.(channel)
+  const now = Math.ceil(performance.now())
+  await a.upkeep(now)
+  await a.upkeep(now + 60_000)
+  expect(await untold(network)).toEqual(['r1', 'r2'])
+  await ageEnds(network)
+  const isNew = { ...channel }
+  const b = network.replica('b', [isNew])
+  await b.connected?.(isNew)
+  await b.upkeep(now)
+  await b.upkeep(now + 59_999)
+  expect(await untold(network)).toEqual(['r1', 'r2'])
+  await a.upkeep(now + 120_000)
+  expect(await untold(network)).toEqual(['r2'])
+})
+
+test('nothing is forgotten while a router has not taken all that it missed', async () => {
+  await using network = await startNetwork()
+  const r1 = network.routers.get('r1')
+  const taking = deferred()
+  const sent: number[] = []
+  const drained = (): Promise<void> => {
+    sent.push(r1.unroutes.length)
+    return taking.promise
   }
-  const { channel } = network.routers.get('r1')
-  await network.replica('a', [channel]).upkeep(Date.now())
-  expect(await kept()).toEqual(['r1', 'r2'])
-  await network.db.query(sql`update unroute set ended_at = ended_at - interval '61 s'`)
-  await network.replica('a', [{ ...channel, connectedAt: new Date() }]).upkeep(Date.now())
-  expect(await kept()).toEqual(['r1', 'r2'])
-  await network.replica('a', [channel]).upkeep(Date.now())
-  expect(await kept()).toEqual(['r2'])
+  const slow = { ...r1.channel, channel: { ...r1.channel.channel, drained } }
+  await network.db.query(sql`
+    insert into unroute (router_id, circuit_id) select 'r1', 'c' || i from generate_series(1, ${UNROUTES + 1}) as i`)
+  await ageEnds(network)
+  const a = network.replica('a', [slow])
+  const connecting = a.connected?.(slow)
+  const now = Math.ceil(performance.now())
+  await a.upkeep(now)
+  await a.upkeep(now + 60_000)
+  expect(await untold(network)).toHaveLength(UNROUTES + 1)
+  taking.resolve()
+  await connecting
+  expect(sent).toEqual([UNROUTES])
+  expect(new Set(r1.unroutes.map(({ circuitId }) => circuitId)).size).toBe(UNROUTES + 1)
+  await a.upkeep(now + 120_000)
+  await a.upkeep(now + 180_000)
+  expect(await untold(network)).toEqual([])
+})
+
+test('much is forgotten in portions: what one router has received, and what is old at any', async () => {
+  await using network = await startNetwork()
+  const { db } = network
+  await db.query(sql`
+    insert into unroute (router_id, circuit_id, ended_at)
+    select router_id, 'c' || i, now() - make_interval(secs => age)
+      from (values ('r1', 61), ('r2', 61), ('r3', 101)) as given (router_id, age) cross join generate_series(1, 3) as i`)
+  let portions = 1
+  while (await pruneUnroutes(db, ['r1'], 60, 100, 2)) portions++
+  expect(portions).toBe(3)
+  expect(await untold(network)).toEqual(['r2', 'r2', 'r2'])
 })
 
 test('a circuit whose session has ended without it ends', async () => {

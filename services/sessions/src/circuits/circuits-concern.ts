@@ -1,9 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { batch } from '@overlay/platform/postgres'
 import type { Concern } from '../control/handlers.js'
 import { ended } from '../store/end-circuits.js'
 import { idsOverLink, idsOverRouter } from '../store/move-circuits.js'
-import { unroutesOf } from '../store/unroute.js'
 import { verifyNext } from '../store/verify-circuits.js'
 import { circuitEvents } from './circuit-events.js'
 import { circuitReports } from './circuit-reports.js'
@@ -11,9 +9,9 @@ import { circuitRequests } from './circuit-requests.js'
 import type { Circuits } from './circuits.js'
 import type { CircuitDeps } from './deps.js'
 import { circuitEnding } from './end.js'
+import { type Informed, missedEnds } from './missed-ends.js'
 import { circuitMover } from './move-circuits.js'
 import { circuitOpener } from './open-circuit.js'
-import { sendUnroute } from './routing.js'
 import { circuitUpkeep, type FailedLinks, runUpkeep, type Upkeep } from './upkeep.js'
 
 export interface CircuitsConcern extends Concern, Circuits, AsyncDisposable {
@@ -29,15 +27,13 @@ const CLOSING_MS = 400
 
 /** Sets up circuits, ends and moves them. All replicas share the rows: any of them acts on any circuit. */
 export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
-  const { db, messages, directory, log } = deps
+  const { db, directory, log } = deps
   const withEvents = { ...deps, circuitEvents: circuitEvents(deps.events) }
   const ending = circuitEnding(withEvents)
   const move = circuitMover({ ...withEvents, ending })
   const open = circuitOpener(withEvents)
-  const unroutes = batch(async (routerIds: readonly string[]) => {
-    const found = await unroutesOf(db, routerIds)
-    return routerIds.map((id) => found.get(id) ?? [])
-  })
+  const informed: Informed = new WeakMap()
+  const inform = missedEnds(deps, informed)
 
   const end = async (id: string): Promise<boolean> => (await ending.end(ended.byId([id]), 'admin')).length > 0
 
@@ -57,14 +53,14 @@ export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
   })
 
   const failedLinks: FailedLinks = new Map()
-  const upkeep = circuitUpkeep({ ...deps, ending, move, leaveRouter, failedLinks })
+  const upkeep = circuitUpkeep({ ...deps, ending, move, leaveRouter, failedLinks, informed })
   const upkeeping = runUpkeep(upkeep, log)
   return {
     handlers: [...circuitRequests({ ...deps, open, end }), ...circuitReports({ ...deps, ending, move })],
     /** The router may forward circuits that have ended meanwhile. A new process of it has lost its circuits. */
-    async connected({ routerId, isReconnection }) {
-      for (const id of await unroutes(routerId)) sendUnroute(messages, id, [routerId], true)
-      if (!isReconnection) await verifyNext(db, routerId)
+    async connected(router) {
+      if (!router.isReconnection) await verifyNext(db, router.routerId)
+      await inform(router)
     },
     open,
     end,

@@ -8,12 +8,17 @@ import { pruneUnroutes } from '../store/unroute.js'
 import { endRouters } from '../store/verify-circuits.js'
 import type { Circuits } from './circuits.js'
 import type { CircuitDeps } from './deps.js'
+import type { Informed } from './missed-ends.js'
 import type { MoveCircuits } from './move-circuits.js'
 import { type VerifyDeps, verifyCircuits } from './verify-circuits.js'
 
 export type UpkeepDeps = VerifyDeps &
   Pick<CircuitDeps, 'channels'> &
-  Pick<Circuits, 'leaveRouter'> & { readonly move: MoveCircuits; readonly failedLinks: FailedLinks }
+  Pick<Circuits, 'leaveRouter'> & {
+    readonly move: MoveCircuits
+    readonly failedLinks: FailedLinks
+    readonly informed: Informed
+  }
 
 /** Links that have failed, and when upkeep has first seen each. */
 export type FailedLinks = Map<string, number | undefined>
@@ -24,7 +29,7 @@ const TIDY_MS = 60_000
 export const OFFLINE_MS = 60_000
 /** A router that has lost a link and its control channel has probably died. One that lives connects again before. */
 export const FAILED_MS = 10_000
-/** A connection of this age has carried what was sent to it. */
+/** A connection has carried what was sent to it so long ago. */
 const RECEIVED_SECONDS = 60
 /** A router that was offline for longer is taken to have restarted. */
 const KEPT_SECONDS = 30 * 24 * 3600
@@ -34,7 +39,7 @@ export type Upkeep = (now: number) => Promise<void>
 
 /** Verifies circuits, completes moves of replicas that have died, and ends circuits of routers that stay offline. */
 export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
-  const { db, channels, presence, ending, leaveRouter, move, failedLinks } = deps
+  const { db, channels, presence, ending, leaveRouter, move, failedLinks, informed } = deps
   const offlineSince = new Map<string, number>()
   let tidiedAt = Number.NEGATIVE_INFINITY
 
@@ -60,10 +65,14 @@ export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
   }
 
   async function prune(now: number): Promise<void> {
-    const before = now - RECEIVED_SECONDS * 1000
-    const settled = [...channels.all()].filter(({ connectedAt }) => connectedAt.getTime() < before)
+    const settled = [...channels.all()].filter((router) => {
+      if (!informed.has(router)) return false
+      const since = informed.get(router) ?? now
+      informed.set(router, since)
+      return now - since >= RECEIVED_SECONDS * 1000
+    })
     const ids = settled.map(({ routerId }) => routerId)
-    await pruneUnroutes(db, ids, RECEIVED_SECONDS, KEPT_SECONDS)
+    while (await pruneUnroutes(db, ids, RECEIVED_SECONDS, KEPT_SECONDS));
   }
 
   return async (now) => {
