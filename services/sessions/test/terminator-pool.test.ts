@@ -149,6 +149,28 @@ test('a replica saves its costs as they change, and leaves none behind', async (
   expect(await saved()).toBeUndefined()
 })
 
+test('circuits that other replicas have ended cost nothing after a minute', async () => {
+  await using started = await startTerminators()
+  const { db } = started
+  for (const id of ['t1', 't2']) await insert(started, id, 'r1')
+  await db.query(sql`
+    insert into circuit (id, client_id, router_ids, terminator_id, controller_id)
+    select 'x' || i, 's', '{r1}', terminator_id, controller_id
+      from (values (1, 't1', 'c1'), (2, 't1', 'c1'), (3, 't1', 'c2'), (4, 't2', 'c1'))
+           as given (i, terminator_id, controller_id)`)
+  const costs = openCosts()
+  for (let i = 0; i < 5; i++) costs.circuitOpened('t2')
+  await using _flushing = flushCosts({
+    ...{ db, replicaId: 'c1', replicas: () => new Set(['c2']), costs, log },
+    ...{ flushMs: 5, creditMs: 5 },
+  })
+  const saved = async (id: string) => (await costsOf(db, [id])).get(id)
+  while ((await saved('t1')) !== 4 || (await saved('t2')) !== 2);
+  await db.query(sql`delete from circuit where terminator_id = 't2'`)
+  while ((await saved('t2')) !== undefined);
+  expect(await saved('t1')).toBe(4)
+})
+
 test('dynamic costs end with their terminator', async () => {
   await using started = await startTerminators()
   await insert(started, 't1', 'r1')

@@ -28,14 +28,17 @@ const PAGE = 500
 
 export function circuitEnding({
   db,
+  controllerId,
   messages,
   pool,
   circuitEvents,
-}: Pick<CircuitDeps, 'db' | 'messages' | 'pool'> & { readonly circuitEvents: CircuitEvents }): Ending {
+}: Pick<CircuitDeps, 'db' | 'controllerId' | 'messages' | 'pool'> & {
+  readonly circuitEvents: CircuitEvents
+}): Ending {
   function announce(circuits: readonly Circuit[], reason: EndReason, now: boolean): void {
     for (const circuit of circuits) {
       sendUnroute(messages, circuit.id, circuit.routerIds, now)
-      pool.circuitClosed(circuit.terminatorId)
+      if (circuit.controllerId === controllerId) pool.circuitClosed(circuit.terminatorId)
       circuitEvents.deleted(circuit)
       metrics.circuitEnded.inc({ reason })
     }

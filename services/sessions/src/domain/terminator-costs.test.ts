@@ -10,6 +10,26 @@ test('a terminator costs two for each open circuit', () => {
   expect(costs.costOf('t')).toBe(0)
 })
 
+test('a recount takes the place of the counts, and failures stay', () => {
+  const costs = openCosts()
+  for (const id of ['t', 'u', 'v']) costs.circuitOpened(id)
+  costs.dialFailed('u')
+  costs.changed()
+  costs.recount(
+    new Map([
+      ['t', 1],
+      ['w', 3],
+    ]),
+  )
+  expect([...costs.changed()].sort()).toEqual([
+    ['u', 20],
+    ['v', 0],
+    ['w', 6],
+  ])
+  costs.credit()
+  expect([...costs.changed().keys()].sort()).toEqual(['t', 'u', 'w'])
+})
+
 test('a failed dial costs twenty, a successful one and each minute give some back', () => {
   const costs = openCosts()
   costs.dialFailed('t')

@@ -19,6 +19,8 @@ export interface TerminatorCosts {
   dialFailed(terminatorId: string): void
   circuitOpened(terminatorId: string): void
   circuitClosed(terminatorId: string): void
+  /** The open circuits of each terminator. Those that open or close meanwhile count with the next call. */
+  recount(circuits: ReadonlyMap<string, number>): void
   /** To be called once a minute: failures are forgiven, and all costs are reported again. */
   credit(): void
   /** The costs that have changed since the last call, or may have. */
@@ -58,6 +60,12 @@ export function openCosts(): TerminatorCosts {
       change(id, (load) => {
         load.circuits = Math.max(0, load.circuits - 1)
       }),
+    recount(circuits) {
+      for (const id of new Set([...loads.keys(), ...circuits.keys()]))
+        change(id, (load) => {
+          load.circuits = circuits.get(id) ?? 0
+        })
+    },
     credit() {
       for (const [id, { failureCost }] of loads) {
         touched.add(id)

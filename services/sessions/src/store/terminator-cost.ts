@@ -28,6 +28,17 @@ export async function saveCosts(
     )
 }
 
+/** The open circuits of each terminator that a replica has opened. Terminators without one are missing. */
+export async function circuitsOfReplica(db: Db, replicaId: string): Promise<ReadonlyMap<string, number>> {
+  const { rows } = await db.query<{ id: string; circuits: number }>(
+    sql`
+    select terminator_id as id, count(*)::integer as circuits
+      from circuit where controller_id = ${replicaId} group by terminator_id`,
+    'circuits-of-replica',
+  )
+  return new Map(rows.map(({ id, circuits }) => [id, circuits]))
+}
+
 /** Deletes the costs of replicas that are gone, and those of an earlier run of this one. */
 export async function deleteCostsOf(
   db: Db,

@@ -2,7 +2,7 @@ import { runPeriodically } from '@overlay/platform/async'
 import type { Database } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
 import type { TerminatorCosts } from '../domain/terminator-costs.js'
-import { deleteCostsOf, saveCosts } from '../store/terminator-cost.js'
+import { circuitsOfReplica, deleteCostsOf, saveCosts } from '../store/terminator-cost.js'
 
 export interface FlushDeps {
   readonly db: Database
@@ -12,14 +12,18 @@ export interface FlushDeps {
   readonly costs: TerminatorCosts
   readonly log: Logger
   readonly flushMs?: number
+  readonly creditMs?: number
 }
 
 const FLUSH_MS = 5000
 const CREDIT_MS = 60_000
 
-/** Shares the dynamic costs of this replica with the others and with the APIs. No work while nothing changes. */
+/**
+ * Shares the dynamic costs of this replica with the others and with the APIs. Nothing is saved while nothing changes. Once
+ * a minute, circuits are counted in the database: any replica ends them.
+ */
 export function flushCosts(deps: FlushDeps): AsyncDisposable {
-  const { db, replicaId, replicas, costs, log, flushMs = FLUSH_MS } = deps
+  const { db, replicaId, replicas, costs, log, flushMs = FLUSH_MS, creditMs = CREDIT_MS } = deps
   let isClean = false
   const pending = new Map<string, number>()
   const flush = async (): Promise<void> => {
@@ -37,12 +41,13 @@ export function flushCosts(deps: FlushDeps): AsyncDisposable {
   const credit = async (): Promise<void> => {
     costs.credit()
     try {
+      costs.recount(await circuitsOfReplica(db, replicaId))
       await deleteCostsOf(db, 'others', [...replicas(), replicaId])
     } catch (err) {
-      log.warn({ err }, 'costs of stopped replicas not deleted')
+      log.warn({ err }, 'costs of terminators not corrected; the next minute corrects them')
     }
   }
-  const [flushing, crediting] = [runPeriodically(flushMs, flush), runPeriodically(CREDIT_MS, credit)]
+  const [flushing, crediting] = [runPeriodically(flushMs, flush), runPeriodically(creditMs, credit)]
   return {
     async [Symbol.asyncDispose]() {
       await flushing[Symbol.asyncDispose]()

@@ -29,6 +29,7 @@ export interface TerminatorPool {
   dialSucceeded(target: DialTarget): void
   dialFailed(target: DialTarget): void
   circuitOpened(terminatorId: string): void
+  /** Only if this replica has opened it. Ends by other replicas are noticed within a minute. */
   circuitClosed(terminatorId: string): void
   /** The router does not know the terminator. */
   deleteUnknown(target: DialTarget): Promise<void>
