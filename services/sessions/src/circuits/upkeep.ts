@@ -58,9 +58,9 @@ export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
     for (const [linkId, since] of failedLinks) {
       if (since === undefined) failedLinks.set(linkId, now)
       if (since === undefined || now - since < FAILED_MS) continue
-      failedLinks.delete(linkId)
       await move(await idsOverLink(db, linkId))
       await ending.end(ended.byId(await idsOverLink(db, linkId)), 'router')
+      if (failedLinks.get(linkId) === since) failedLinks.delete(linkId) // unless it has failed again meanwhile
     }
   }
 
