@@ -30,7 +30,13 @@ import { DEFAULT_METRICS_ADDRESS, serveMetrics } from './processes/serve-metrics
 import { bindShared, type SharedSocket } from './processes/shared-socket.js'
 import { keepStatus, type StatusKeeper } from './processes/status-record.js'
 import { type Supervised, supervise } from './processes/supervise.js'
-import { checkBus, databaseText, onDatabase, refuseForgottenDatabase } from './servers/external-servers.js'
+import {
+  checkBus,
+  databaseText,
+  onDatabase,
+  refuseForgottenDatabase,
+  untilDatabase,
+} from './servers/external-servers.js'
 import { prepareAndMigrate, rolesIn, roleUrl, type Service } from './servers/schemas.js'
 import { type LaunchedServer, launchBus, launchPostgres } from './servers/servers.js'
 import { type LauncherSettings, logLimits } from './settings.js'
@@ -150,7 +156,9 @@ async function start(
 
   const schemas = rolesIn(ownerUrl, home.secrets)
   const prepare = () => prepareAndMigrate(ownerUrl, Object.values(schemas))
-  await (databaseUrl === undefined ? prepare() : onDatabase(databaseUrl, home, prepare))
+  await (databaseUrl === undefined
+    ? prepare()
+    : untilDatabase(warn, () => onDatabase(databaseUrl, home, prepare)))
   print('schemas and roles')
   const urlOf = (service: Service): string => roleUrl(ownerUrl, service, home.secrets)
   const credentials = await initialize(settings, home, urlOf, journal.log)

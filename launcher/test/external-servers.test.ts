@@ -1,9 +1,16 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { MissingRights } from '@overlay/platform/postgres/migrate'
+import { MissingRights, withClient } from '@overlay/platform/postgres/migrate'
 import { expect, test } from 'vitest'
-import { databaseText, onDatabase, refuseForgottenDatabase } from '../src/servers/external-servers.js'
+import {
+  databaseText,
+  explainDatabase,
+  onDatabase,
+  refuseForgottenDatabase,
+  untilDatabase,
+} from '../src/servers/external-servers.js'
+import { testPostgres } from '../src/testing/test-postgres.js'
 
 test('missing rights leave SQL in the home, and a command with the address of the server', async () => {
   const written: [string, string][] = []
@@ -33,4 +40,31 @@ test('a home whose last start used DATABASE_URL is not started without it', asyn
   await writeFile(join(home, 'status.json'), JSON.stringify({ database: databaseText(undefined) }))
   await refuseForgottenDatabase(home, undefined)
   await rm(home, { recursive: true })
+})
+
+test('a start waits for a database that is away, and says so once', async () => {
+  await using postgres = await testPostgres()
+  await postgres.stop()
+  const lines: string[] = []
+  let attempts = 0
+  const connecting = untilDatabase(
+    (line) => lines.push(line),
+    async () => {
+      attempts++
+      return explainDatabase(postgres.url, () => withClient(postgres.url, async () => 'connected'))
+    },
+  )
+  await expect.poll(() => attempts).toBeGreaterThan(2)
+  await postgres.start()
+  expect(await connecting).toBe('connected')
+  const refused = lines.filter((line) => line.includes('connection refused: start the server'))
+  expect(refused).toHaveLength(1)
+})
+
+test('a start does not wait for a database whose setting is wrong', async () => {
+  const url = new URL(process.env.OVERLAY_TEST_POSTGRES_URL ?? '')
+  url.pathname = '/none'
+  const connect = () => explainDatabase(url.href, () => withClient(url.href, async () => 'connected'))
+  const print = (line: string) => expect.unreachable(line)
+  await expect(untilDatabase(print, connect)).rejects.toThrow('there is no database none')
 })

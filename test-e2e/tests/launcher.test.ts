@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '@overlay/launcher/testing'
+import { freePort, testPostgres } from '@overlay/launcher/testing'
 import { expect, onTestFinished, test } from 'vitest'
 import { logInAsAdmin } from '../admin.js'
 import { isAlive } from '../is-alive.js'
@@ -113,6 +113,31 @@ test('all wrong settings are reported together', async () => {
   const env = { OVERLAY_ADDRESS: 'nowhere', OVERLAY_LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://host' }
   const output = await untilOutput(launched('/nonexistent', env), /cannot start/)
   for (const name of Object.keys(env)) expect(output).toContain(name)
+})
+
+test('a start waits for an external database that is away, and a signal ends the wait', async () => {
+  await using postgres = await testPostgres({ password: 'sesame' })
+  await postgres.stop()
+  const home = await mkdtemp(join(tmpdir(), 'overlay-test-'))
+  onTestFinished(() => rm(home, { recursive: true }))
+  const env = {
+    DATABASE_URL: postgres.url,
+    OVERLAY_ADDRESS: `localhost:${await freePort()}`,
+    OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}`,
+    OVERLAY_METRICS_ADDRESS: `127.0.0.1:${await freePort()}`,
+  }
+  const first = launched(home, env)
+  await untilOutput(first, /waiting for the database: .*connection refused/)
+  first.kill('SIGTERM')
+  expect(await once(first, 'exit')).toEqual([130, null])
+
+  const second = launched(home, env)
+  await untilOutput(second, /waiting for the database/)
+  const ready = untilOutput(second, /ziti edge login/)
+  await postgres.start()
+  await ready
+  second.kill('SIGTERM')
+  expect(await once(second, 'exit')).toEqual([0, null])
 })
 
 function launched(home: string, env: NodeJS.ProcessEnv): ChildProcess {

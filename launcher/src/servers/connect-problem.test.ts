@@ -40,7 +40,7 @@ test.each([
   [error('ERR_TLS_CERT_ALTNAME_INVALID'), 'its certificate is for another host'],
   [new Error('Connection terminated unexpectedly'), 'the server closed the connection'],
 ])('a database that fails with %s is reported with what to do, without the password', (err, reason) => {
-  const problem = databaseProblem(err, url)
+  const problem = databaseProblem(err, url)?.reason
   expect(problem).toContain('cannot use the database net at db.example.org:5432 as user ana')
   expect(problem).toContain(reason)
   expect(problem).toContain('(DATABASE_URL)')
@@ -52,7 +52,29 @@ test('the directory of a socket is named, and a database without a name is that 
     error('ENOENT', 'connect ENOENT /s/.s.PGSQL.5432'),
     'postgres://ana@localhost?host=%2Fs',
   )
-  expect(problem).toContain('the database ana at /s as user ana: there is no socket')
+  expect(problem?.isWrongSetting).toBe(false)
+  expect(problem?.reason).toContain('the database ana at /s as user ana: there is no socket')
+})
+
+test.each([
+  [error('ECONNREFUSED'), false],
+  [error('EAI_AGAIN'), false],
+  [new Error('timeout expired'), false],
+  [new Error('Connection terminated unexpectedly'), false],
+  [error('53300'), false],
+  [error('57P03'), false],
+  [error('28P01'), true],
+  [error('28000'), true],
+  [error('3D000'), true],
+  [error('42501'), true],
+  [error('53100'), true],
+  [error('ENOTFOUND'), true],
+  [error('SELF_SIGNED_CERT_IN_CHAIN'), true],
+  [error('ERR_SSL_TLSV1_ALERT_UNKNOWN_CA'), true],
+  [error('EACCES', 'connect EACCES /s'), true],
+  [new Error('The server does not support SSL connections'), true],
+])('whether a database that fails with %s is the fault of a setting: %s', (err, isWrongSetting) => {
+  expect(databaseProblem(err, url)?.isWrongSetting).toBe(isWrongSetting)
 })
 
 test('errors that are not about the connection stay as they are', () => {

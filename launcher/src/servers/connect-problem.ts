@@ -62,31 +62,36 @@ const alertOf = (code: string): string | undefined => alerts.find(([pattern]) =>
 const isKnown = (code: string): boolean => code in network || alertOf(code) !== undefined
 
 /** What to do if a database cannot be used. Undefined: the error has another reason. No password is quoted. */
-export function databaseProblem(err: unknown, url: string): string | undefined {
+export function databaseProblem(err: unknown, url: string): Problem | undefined {
   const { hostname, port, pathname, username, searchParams } = new URL(url)
   const [user, database] = [username, pathname.slice(1) || username].map(decodeURIComponent)
   const server = searchParams.get('host') ?? `${hostname}:${port || 5432}`
-  const reasons: Readonly<Record<string, string>> = {
-    '28P01': `wrong password for user ${user}`,
-    '28000': `the server does not admit user ${user} (${textOf(err)}): ${admission(textOf(err))}`,
-    '3D000': `there is no database ${database}: run create database ${database} owner ${user}, or correct the name`,
-    '42501': `user ${user} lacks rights (${textOf(err)}): the user must own database ${database}`,
-    '53100': 'the disk of the database server is full',
-    '53300': 'the server has too many connections: raise its max_connections',
-    '57P03': 'the server is starting or stopping: try again',
+  const problems: Readonly<Record<string, Problem>> = {
+    '28P01': wrong(`wrong password for user ${user}`),
+    '28000': wrong(`the server does not admit user ${user} (${textOf(err)}): ${admission(textOf(err))}`),
+    '3D000': wrong(
+      `there is no database ${database}: run create database ${database} owner ${user}, or correct the name`,
+    ),
+    '42501': wrong(`user ${user} lacks rights (${textOf(err)}): the user must own database ${database}`),
+    '53100': wrong('the disk of the database server is full'),
+    '53300': away('the server has too many connections: raise its max_connections'),
+    '57P03': away('the server is starting or stopping: try again'),
   }
-  const code = codeIn(err, (code) => code in reasons || isKnown(code))
+  const code = codeIn(err, (code) => code in problems || isKnown(code))
   const alert = alertOf(code)
-  const reason =
-    reasons[code] ??
+  const problem =
+    problems[code] ??
     (network[code] === untrusted
-      ? `${untrusted.reason}: put its authority into ca.crt in ${databaseTls}`
+      ? wrong(`${untrusted.reason}: put its authority into ca.crt in ${databaseTls}`)
       : undefined) ??
-    (alert && `${alert} ${databaseTls}`) ??
-    network[code]?.reason ??
+    (alert ? wrong(`${alert} ${databaseTls}`) : undefined) ??
+    network[code] ??
     byMessage.find(([pattern]) => pattern.test(textOf(err)))?.[1]
   return (
-    reason && `cannot use the database ${database} at ${server} as user ${user}: ${reason} (DATABASE_URL)`
+    problem && {
+      ...problem,
+      reason: `cannot use the database ${database} at ${server} as user ${user}: ${problem.reason} (DATABASE_URL)`,
+    }
   )
 }
 
@@ -102,24 +107,24 @@ const admission = (text: string): string =>
         ? 'the common name of tls.crt must be the user, or be mapped to it in pg_ident.conf'
         : 'correct the user, or allow it in pg_hba.conf'
 
-const byMessage: readonly (readonly [RegExp, string])[] = [
-  [/connect ENOENT/, 'there is no socket: start the server, or correct the directory'],
+const byMessage: readonly (readonly [RegExp, Problem])[] = [
+  [/connect ENOENT/, away('there is no socket: start the server, or correct the directory')],
   [
     /connect EACCES/,
-    'permission denied for its socket: allow the user of the launcher to enter the directory',
+    wrong('permission denied for its socket: allow the user of the launcher to enter the directory'),
   ],
   [
     /timeout expired|timeout exceeded when trying to connect/,
-    'no answer within 5 s: check host, port and firewalls',
+    away('no answer within 5 s: check host, port and firewalls'),
   ],
   [
     /does not support SSL/,
-    'the server has no TLS: set ssl = on there, or sslmode=disable in the URL, which protects nothing',
+    wrong('the server has no TLS: set ssl = on there, or sslmode=disable in the URL, which protects nothing'),
   ],
-  [/password must be a (non-empty )?string/, 'the server requires a password, and the URL has none'],
+  [/password must be a (non-empty )?string/, wrong('the server requires a password, and the URL has none')],
   [
     /Connection terminated/,
-    'the server closed the connection: check that host and port are those of this server',
+    away('the server closed the connection: check that host and port are those of this server'),
   ],
 ]
 

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { probeBus } from '@overlay/platform/change-log'
 import { MissingRights, withClient } from '@overlay/platform/postgres/migrate'
 import { readRecord } from '../commands/read-status.js'
@@ -64,7 +65,27 @@ export async function explainDatabase<T>(url: string, work: () => Promise<T>): P
   } catch (err) {
     const problem = err instanceof MissingRights ? undefined : databaseProblem(err, url)
     if (problem === undefined) throw err
-    throw new Error(problem)
+    throw problem.isWrongSetting ? new Error(problem.reason) : new DatabaseAway(problem.reason)
+  }
+}
+
+/** The database of DATABASE_URL may be back later. */
+class DatabaseAway extends Error {}
+
+const RETRY_MS = 1000
+
+/** Repeats work of `explainDatabase` while the database is away: after a power cut, its machine may start later. */
+export async function untilDatabase<T>(print: (line: string) => void, work: () => Promise<T>): Promise<T> {
+  let printed: string | undefined
+  for (;;) {
+    try {
+      return await work()
+    } catch (err) {
+      if (!(err instanceof DatabaseAway)) throw err
+      if (err.message !== printed) print(`waiting for the database: ${err.message}`)
+      printed = err.message
+      await pause(RETRY_MS)
+    }
   }
 }
 
