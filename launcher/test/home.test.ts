@@ -7,6 +7,7 @@ import {
   mkdir,
   mkdtemp,
   readdir,
+  readFile,
   readlink,
   rm,
   stat,
@@ -16,9 +17,10 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { dataDirectory, openHome } from '../src/home/home.js'
+import { dataDirectory, openHome, removeStaleLock } from '../src/home/home.js'
 import { claimHome } from '../src/home/home-directory.js'
 import { runningLauncher } from '../src/home/running-launcher.js'
+import { startOf } from '../src/processes/start-of.js'
 
 test('secrets are generated once, and only their owner can read them', async () => {
   const directory = await newDirectory()
@@ -79,6 +81,51 @@ test('the lock of a killed launcher is ignored', async () => {
   await (await openHome(directory)).release()
   await writeFile(join(directory, 'launcher.pid'), String(dead.pid))
   await expect(openHome(directory)).resolves.toBeDefined()
+})
+
+test('the lock of a killed launcher whose id another node program has got is ignored', async () => {
+  const directory = await newDirectory()
+  const other = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore' })
+  onTestFinished(() => void other.kill())
+  const killed = await openHome(directory)
+  const started = await readFile(join(directory, 'launcher.start'), 'utf8')
+  expect(started.split('\n')[0]).toBe(await readFile(join(directory, 'launcher.pid'), 'utf8'))
+  await writeFile(join(directory, 'launcher.pid'), String(other.pid))
+  await writeFile(join(directory, 'launcher.start'), started.replace(/^\d+/, String(other.pid)))
+  expect(await runningLauncher(directory)).toBeUndefined()
+
+  const next = await openHome(directory)
+  expect(await readFile(join(directory, 'launcher.start'), 'utf8')).toBe(started)
+  await next.release()
+  await killed.release()
+  expect(await readdir(directory)).toEqual(['secrets.json'])
+})
+
+test('a lock counts while the process runs that took it', async () => {
+  const directory = await newDirectory()
+  const other = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore' })
+  onTestFinished(() => void other.kill())
+  await writeFile(join(directory, 'launcher.pid'), String(other.pid))
+  const start = await startOf(other.pid ?? 0)
+  expect(start).toBe(await startOf(other.pid ?? 0))
+  expect(start).not.toBe(await startOf(process.pid))
+  await writeFile(join(directory, 'launcher.start'), `${other.pid}\n${start}\n`)
+  expect(await runningLauncher(directory)).toBe(other.pid)
+  await writeFile(join(directory, 'launcher.start'), `${other.pid}\n${start}0\n`)
+  expect(await runningLauncher(directory)).toBeUndefined()
+  await writeFile(join(directory, 'launcher.start'), `1\n${start}0\n`) // of an earlier launcher
+  expect(await runningLauncher(directory)).toBe(other.pid)
+})
+
+test('a lock that another launcher has taken meanwhile is not removed', async () => {
+  const directory = await newDirectory()
+  const file = join(directory, 'launcher.pid')
+  await writeFile(file, '1234')
+  await removeStaleLock(file, '12')
+  expect(await readFile(file, 'utf8')).toBe('1234')
+  await removeStaleLock(file, '1234')
+  await removeStaleLock(file, '1234')
+  expect(await readdir(directory)).toEqual([])
 })
 
 test('a lock with the id of this process is of a killed launcher', async () => {

@@ -5,7 +5,8 @@ import { fileReason, ignoreMissing } from './file-errors.js'
 import { caFile, launcherLog, passwordFile, secretsFile } from './home-files.js'
 
 /** What an interrupted first start leaves, and what a new file system contains. */
-const leftover = /^(launcher\.(pid(\.\d+)?|address(\.unfinished)?)|secrets\.json\.unfinished|lost\+found)$/
+const leftover =
+  /^(launcher\.(pid(\.\d+(\.stale)?)?|(address|start)(\.unfinished)?)|secrets\.json\.unfinished|lost\+found)$/
 
 /** Names that show that a directory is a home which has lost its secrets. */
 const traces = ['postgres', caFile, passwordFile, launcherLog, `${launcherLog}.1`]

@@ -6,5 +6,7 @@ export const caFile = 'ca.pem'
 export const launcherLog = 'launcher.log'
 /** Has the process id of the launcher that uses the home. */
 export const lockFile = 'launcher.pid'
+/** Has the same id, and when that process started. */
+export const startFile = 'launcher.start'
 /** The address of the APIs, for the message to a second launcher. */
 export const addressFile = 'launcher.address'

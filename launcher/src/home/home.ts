@@ -1,5 +1,6 @@
-import { link, lstat, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
+import { link, lstat, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { startOf } from '../processes/start-of.js'
 import {
   type Account,
   type Accounts,
@@ -8,9 +9,9 @@ import {
   DEFAULT_UID,
   isReachable,
 } from './account.js'
-import { fileReason } from './file-errors.js'
+import { fileReason, ignoreMissing } from './file-errors.js'
 import { claimHome, userName } from './home-directory.js'
-import { addressFile, lockFile, secretsFile } from './home-files.js'
+import { addressFile, lockFile, secretsFile, startFile } from './home-files.js'
 import { makeRunDirectory, type RunDirectory } from './run-directory.js'
 import { runningLauncher } from './running-launcher.js'
 import { newSecrets, readSecrets, type Secrets } from './secrets.js'
@@ -42,9 +43,10 @@ export async function openHome(
   const write = (name: string, text: string): Promise<void> => writeInHome(directory, name, text)
   await takeLock(directory).catch(explain(directory))
   const unlock = async (): Promise<void> => {
-    for (const name of [addressFile, lockFile]) await rm(path(name), { force: true })
+    for (const name of [addressFile, startFile, lockFile]) await rm(path(name), { force: true })
   }
   try {
+    await write(startFile, `${process.pid}\n${await startOf(process.pid)}\n`)
     const stored = await readSecrets(path(secretsFile))
     const secrets = stored?.secrets ?? initial ?? newSecrets()
     const text = `${JSON.stringify(secrets, null, 2)}\n`
@@ -103,6 +105,7 @@ async function takeLock(directory: string): Promise<void> {
   await writeFile(own, String(process.pid), { mode: 0o600 })
   try {
     while (!(await isLinked(own, file))) {
+      const judged = await readFile(file, 'utf8').catch(ignoreMissing)
       const pid = await runningLauncher(directory)
       if (pid !== undefined) {
         const address = await readFile(join(directory, addressFile), 'utf8').catch(() => '')
@@ -111,11 +114,24 @@ async function takeLock(directory: string): Promise<void> {
           `already running${at}: process ${pid} uses OVERLAY_HOME ${directory}; stop it (kill ${pid}), or set OVERLAY_HOME to another directory`,
         )
       }
-      await rm(file, { force: true })
+      await removeStaleLock(file, judged)
     }
   } finally {
     await rm(own)
   }
+}
+
+/** Removes a lock that was judged to be stale. The lock of a launcher that was faster stays. */
+export async function removeStaleLock(file: string, judged: string | undefined): Promise<void> {
+  if ((await readFile(file, 'utf8').catch(ignoreMissing)) !== judged) return
+  const stale = `${file}.${process.pid}.stale`
+  try {
+    await rename(file, stale) // unlike a removal, it shows which lock it has taken away
+  } catch (err) {
+    return ignoreMissing(err as NodeJS.ErrnoException)
+  }
+  if ((await readFile(stale, 'utf8')) !== judged) await isLinked(stale, file)
+  await rm(stale)
 }
 
 /** Gives the file a second name, under which it is complete from the start. False: the name is taken. */
