@@ -34,7 +34,7 @@ import {
   checkBus,
   databaseText,
   onDatabase,
-  refuseForgottenDatabase,
+  refuseNewDatabase,
   untilDatabase,
 } from './servers/external-servers.js'
 import { prepareAndMigrate, rolesIn, roleUrl, type Service } from './servers/schemas.js'
@@ -130,7 +130,7 @@ async function start(
     ...healthListens.map((text) => ({ text, settings: ['OVERLAY_GRPC_HEALTH_LISTEN'] as const })),
   ])
   reservePorts(healthListens.map((text) => splitAddress(text).port))
-  await refuseForgottenDatabase(home.directory, settings.databaseUrl)
+  await refuseNewDatabase(home.directory, settings.databaseUrl)
   await home.write(addressFile, `${settings.address}\n`)
 
   const certificates = await openProcessCertificates({ home, warn })

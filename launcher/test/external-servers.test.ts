@@ -1,13 +1,13 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MissingRights, withClient } from '@overlay/platform/postgres/migrate'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import {
   databaseText,
   explainDatabase,
   onDatabase,
-  refuseForgottenDatabase,
+  refuseNewDatabase,
   untilDatabase,
 } from '../src/servers/external-servers.js'
 import { testPostgres } from '../src/testing/test-postgres.js'
@@ -31,15 +31,30 @@ test('missing rights leave SQL in the home, and a command with the address of th
 test('a home whose last start used DATABASE_URL is not started without it', async () => {
   const home = await mkdtemp(join(tmpdir(), 'overlay-home-'))
   const url = 'postgres://overlay:password@db.example.org/overlay'
-  await refuseForgottenDatabase(home, undefined)
+  await refuseNewDatabase(home, undefined)
   await writeFile(join(home, 'status.json'), JSON.stringify({ database: databaseText(url) }))
-  await expect(refuseForgottenDatabase(home, undefined)).rejects.toThrow(
+  await expect(refuseNewDatabase(home, undefined)).rejects.toThrow(
     'DATABASE_URL is not set, and the last start used db.example.org/overlay: set it',
   )
-  await refuseForgottenDatabase(home, url)
-  await writeFile(join(home, 'status.json'), JSON.stringify({ database: databaseText(undefined) }))
-  await refuseForgottenDatabase(home, undefined)
+  await refuseNewDatabase(home, url)
   await rm(home, { recursive: true })
+})
+
+test.each([
+  ['status.json', JSON.stringify({ database: databaseText(undefined) })],
+  ['ca.pem', ''],
+])('a home that was used, as %s shows, is not started without its data', async (name, text) => {
+  const home = await mkdtemp(join(tmpdir(), 'overlay-home-'))
+  onTestFinished(() => rm(home, { recursive: true }))
+  const data = join(home, 'postgres/data')
+  await mkdir(data, { recursive: true })
+  await refuseNewDatabase(home, undefined) // a first start may have failed
+  await writeFile(join(home, name), text)
+  await expect(refuseNewDatabase(home, undefined)).rejects.toThrow(
+    `there is no database in ${join(home, 'postgres')}, and this home has had one: mount the directory`,
+  )
+  await writeFile(join(data, 'PG_VERSION'), '18')
+  await refuseNewDatabase(home, undefined)
 })
 
 test('a start waits for a database that is away, and says so once', async () => {

@@ -42,6 +42,14 @@ test('a command waits for no product that is starting or stopping, and says so',
   await expect(ask()).rejects.toThrow('the product is starting or stopping')
 })
 
+test('a command creates no database in place of one that is missing', async () => {
+  await (await openHome(home)).release()
+  await mkdir(join(home, 'postgres'))
+  await writeFile(join(home, 'ca.pem'), '')
+  await expect(ask()).rejects.toThrow('mount the directory, or restore a backup')
+  expect(await readdir(join(home, 'postgres'))).toEqual([])
+})
+
 test.runIf(process.getuid?.() === 0)('a command is refused to another user than the owner', async () => {
   await (await openHome(home)).release()
   await chown(home, 12_345, 12_345)

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rename, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort, testPostgres } from '@overlay/launcher/testing'
@@ -107,6 +107,13 @@ test('a first start creates all state, a second one uses it, and no process outl
   expect(await once(third, 'exit')).toEqual([0, null])
   expect(last.filter(isAlive)).toEqual([])
   expect(status()).toMatchObject({ exit: 1, state: 'stopped', start: { stoppedAt: expect.any(String) } })
+
+  const caPem = await readFile(join(home, 'ca.pem'), 'utf8')
+  await rename(join(home, 'postgres'), join(home, 'elsewhere'))
+  await mkdir(join(home, 'postgres')) // where a volume is not mounted
+  const refused = await untilOutput(launched(home, addresses), /cannot start|ziti edge login/)
+  expect(refused).toContain('mount the directory, or restore a backup')
+  expect(await readFile(join(home, 'ca.pem'), 'utf8')).toBe(caPem)
 })
 
 test('all wrong settings are reported together', async () => {

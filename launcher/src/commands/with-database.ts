@@ -6,7 +6,7 @@ import { openHome } from '../home/home.js'
 import { requireInstallation } from '../home/installation.js'
 import { runPathOf } from '../home/run-directory.js'
 import { runningLauncher } from '../home/running-launcher.js'
-import { explainDatabase } from '../servers/external-servers.js'
+import { explainDatabase, refuseNewDatabase } from '../servers/external-servers.js'
 import { bundledUrl, withPostgres } from '../servers/servers.js'
 import { type LauncherSettings, logLimits } from '../settings.js'
 
@@ -37,6 +37,7 @@ export async function withDatabase<T>(
     const run = await runPathOf(await realpath(settings.home), id, accounts)
     return whileRunning(() => work(bundledUrl(join(run, 'postgres'), postgresPassword)))
   }
+  await refuseNewDatabase(settings.home, databaseUrl)
   const home = await openHome(settings.home, accounts)
   try {
     return await withPostgres(home, logLimits(settings), print, work)

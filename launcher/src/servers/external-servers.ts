@@ -6,6 +6,7 @@ import { MissingRights, withClient } from '@overlay/platform/postgres/migrate'
 import { readRecord } from '../commands/read-status.js'
 import { exists } from '../home/exists.js'
 import type { Home } from '../home/home.js'
+import { caFile } from '../home/home-files.js'
 import { busProblem, databaseProblem } from './connect-problem.js'
 
 const sqlFile = 'prepare-database.sql'
@@ -46,13 +47,20 @@ export function databaseText(databaseUrl: string | undefined): string {
   return `${external}${host}${pathname}`
 }
 
-/** Without DATABASE_URL, refuses to create a database for a home whose last start used another one. */
-export async function refuseForgottenDatabase(home: string, databaseUrl: string | undefined): Promise<void> {
-  if (databaseUrl !== undefined || (await exists(join(home, 'postgres')))) return
-  const last = (await readRecord(home))?.database
+/** Without DATABASE_URL, refuses to create a database for a home that has used another one, or has lost its own. */
+export async function refuseNewDatabase(home: string, databaseUrl: string | undefined): Promise<void> {
+  const directory = join(home, 'postgres')
+  if (databaseUrl !== undefined || (await exists(join(directory, 'data/PG_VERSION')))) return
+  const record = await readRecord(home)
+  const last = record?.database
   if (last?.startsWith(external))
     throw new Error(
       `DATABASE_URL is not set, and the last start used ${last.slice(external.length)}: set it, or set OVERLAY_HOME to a new directory to begin an empty network`,
+    )
+  // both are written when the database is complete, so a first start that failed before can be repeated
+  if (record || (await exists(join(home, caFile))))
+    throw new Error(
+      `there is no database in ${directory}, and this home has had one: mount the directory, or restore a backup; or set OVERLAY_HOME to a new directory to begin an empty network`,
     )
 }
 
