@@ -93,6 +93,24 @@ test('ends when the launcher is killed, and can be started again immediately', a
   expect(await commandLineOf(Number(pid))).toBe('')
 })
 
+test('a stop that takes too long ends all of its processes, and the next start works', async () => {
+  const options = { ...(await newOptions()), stopMs: 1 }
+  const first = await startPostgres(options)
+  const checkpointer = await withClient(first.url, async (client) => {
+    const { rows } = await client.query(
+      "select pid from pg_stat_activity where backend_type = 'checkpointer'",
+    )
+    return rows[0].pid
+  })
+  process.kill(checkpointer, 'SIGSTOP') // as if its disk was slow
+  onTestFinished(() => signal(checkpointer, 'SIGKILL'))
+  await first.stop()
+  expect(await commandLineOf(checkpointer)).toBe('')
+  const second = await startPostgres(options)
+  onTestFinished(second.stop)
+  await withClient(second.url, (client) => client.query('select 1'))
+})
+
 test('listens only at a socket if a directory is named, which may have blanks', async () => {
   const options = { ...(await newOptions()), password: 'sesame' }
   const sockets = await mkdtemp(join(tmpdir(), 'overlay % +'))
@@ -117,6 +135,14 @@ test('reports the reason of a failed start', async () => {
   await writeFile(join(options.directory, 'data/postgresql.conf'), 'no_such_setting = 1\n')
   await expect(startPostgres(options)).rejects.toThrow('no_such_setting')
 })
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name)
+  } catch {
+    // it has ended
+  }
+}
 
 async function newOptions(): Promise<PostgresOptions> {
   const home = await mkdtemp(join(tmpdir(), 'overlay test '))

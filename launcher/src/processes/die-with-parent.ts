@@ -10,6 +10,10 @@ export interface Program {
   readonly account?: Account
   readonly readyText: string // written to standard error when the program is ready
   readonly log?: LogFile
+  /** How long a stop may take; absent: 10 s. */
+  readonly stopMs?: number
+  /** Ends the program when its stop takes longer; absent: SIGKILL, which follows any other after 8 s. */
+  readonly lateSignal?: NodeJS.Signals
 }
 
 /** A process of this machine. */
@@ -21,6 +25,7 @@ export interface RunningProcess extends AsyncDisposable {
 }
 
 const STOP_MS = 10_000
+const LATE_MS = 8000
 
 // The inner shell stops the program when our pipe ends. The outer shell becomes the program.
 const untilPipeEnds = '(read -r _ <&3 || kill -INT $$) >/dev/null 2>&1 & exec "$@" 3<&-'
@@ -32,6 +37,8 @@ export async function startProgram({
   account,
   readyText,
   log,
+  stopMs = STOP_MS,
+  lateSignal = 'SIGKILL',
 }: Program): Promise<RunningProcess> {
   const child = spawn('/bin/sh', ['-c', untilPipeEnds, 'sh', path, ...args], {
     ...account,
@@ -67,9 +74,11 @@ export async function startProgram({
 
   const stop = async (): Promise<void> => {
     child.kill('SIGINT')
-    const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+    const late = setTimeout(() => child.kill(lateSignal), stopMs)
+    const last = setTimeout(() => child.kill('SIGKILL'), stopMs + LATE_MS)
     await ended
     clearTimeout(late)
+    clearTimeout(last)
   }
   return { pid: child.pid, ended, stop, [Symbol.asyncDispose]: stop }
 }

@@ -22,7 +22,10 @@ export interface PostgresOptions {
   readonly listen: number | string // a port of the loopback interface, or the directory of its socket
   readonly password?: string // absent: no authentication and no waiting for the disk; for tests
   readonly logs?: LogLimits
+  readonly stopMs?: number // for tests
 }
+
+const STOP_MS = 50_000 // a stop writes up to max_wal_size of changes to the disk
 
 const testLogs: LogLimits = { maxBytes: 16 * 1024 * 1024, files: 2 }
 
@@ -57,6 +60,8 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
       account,
       readyText: 'ready to accept connections',
       log: openLogFile(join(directory, 'postgres.log'), options.logs ?? testLogs),
+      stopMs: options.stopMs ?? STOP_MS,
+      lateSignal: 'SIGQUIT', // it ends its children, too, after at most 5 s; after SIGKILL they would use the data on
     }),
   )
   const url =
@@ -144,7 +149,7 @@ async function retryWhileInUse(start: () => Promise<RunningProcess>): Promise<Ru
  */
 async function removeStalePid(data: string): Promise<void> {
   const file = join(data, 'postmaster.pid')
-  const deadline = Date.now() + 15_000
+  const deadline = Date.now() + STOP_MS
   for (;;) {
     const pid = Number((await readFile(file, 'utf8').catch(() => '')).split('\n')[0])
     if (!pid) return
