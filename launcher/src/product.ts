@@ -155,7 +155,7 @@ async function start(
   ])
 
   const schemas = rolesIn(ownerUrl, home.secrets)
-  const prepare = () => prepareAndMigrate(ownerUrl, Object.values(schemas))
+  const prepare = () => prepareAndMigrate(ownerUrl, Object.values(schemas), warn)
   await (databaseUrl === undefined
     ? prepare()
     : untilDatabase(warn, () => onDatabase(databaseUrl, home, prepare)))

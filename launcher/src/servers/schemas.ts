@@ -49,5 +49,11 @@ export async function requireMigrated(ownerUrl: string, schema: Service): Promis
 export const migrationsOf = (schema: string): readonly string[] => migrationsAt(projectRoot, schema)
 
 /** Prepares the database as its owner, before the services start. */
-export const prepareAndMigrate = (ownerUrl: string, schemas: readonly ServiceSchema[]): Promise<void> =>
-  migrateAt(projectRoot, ownerUrl, schemas)
+export const prepareAndMigrate = (
+  ownerUrl: string,
+  schemas: readonly ServiceSchema[],
+  warn: (line: string) => void = () => undefined,
+): Promise<void> =>
+  migrateAt(projectRoot, ownerUrl, schemas, {
+    onLocked: (schema) => warn(`waiting for a lock of schema ${schema}, for example of pg_dump`),
+  })
