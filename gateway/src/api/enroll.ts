@@ -55,18 +55,20 @@ export const enroll = ({ identity, pki }: Services): Handlers => ({
 type Request = EnrollRequest & { readonly name: string }
 
 function requestOf(c: RequestContext, body: Buffer): Request {
-  const common = {
+  const { incoming } = c.env
+  const whole = (members: Partial<Request>): Request => ({
     ...noRequest,
     token: queryOf(c).get('token') ?? '',
-    peerCertificates: peerCertificates(c.env.incoming),
+    peerCertificates: peerCertificates(incoming),
     name: '',
-  }
-  switch (contentTypeOf(c.env.incoming)) {
+    ...members,
+  })
+  switch (contentTypeOf(incoming)) {
     case JSON_TYPE:
-      return { ...common, ...membersOf(body) }
+      return whole(membersOf(body))
     case PEM:
     case 'text/plain':
-      return { ...common, csrPem: body.toString() }
+      return whole({ csrPem: body.toString() })
     default: // wire: also without a content type and a body
       throw new Fault('INVALID_CONTENT_TYPE')
   }

@@ -38,7 +38,7 @@ interface Basic {
 
 /** Undefined: the request does not use this scheme. */
 function basicOf({ env: { incoming } }: RequestContext): Basic | undefined {
-  const [, encoded] = /^basic +([\w+/=-]*) *$/i.exec(incoming.headers.authorization ?? '') ?? []
+  const [, encoded] = /^basic +([\w+/=-]*)$/i.exec(incoming.headers.authorization?.trimEnd() ?? '') ?? []
   if (encoded === undefined) return undefined
   const text = Buffer.from(encoded, 'base64').toString()
   const colon = text.indexOf(':')

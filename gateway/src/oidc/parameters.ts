@@ -14,8 +14,9 @@ const lists = new Set(['configTypes', 'resource', 'audience'])
 export function formOf(c: RequestContext, bytes: Buffer, unused: readonly string[] = []): URLSearchParams {
   const { incoming } = c.env
   const form = new URLSearchParams(isForm(incoming) && bytes.length > 0 ? bytes.toString() : '')
-  for (const name of unused) form.delete(name)
-  return checked(form)
+  if (unused.length === 0) return checked(form)
+  // `delete` takes quadratic time
+  return checked(new URLSearchParams([...form].filter(([name]) => !unused.includes(name))))
 }
 
 /** The parameters of query and body together, which must not repeat each other. */

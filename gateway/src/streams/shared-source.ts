@@ -26,18 +26,21 @@ export function openSharedSource(read: (sink: EventSink, signal: AbortSignal) =>
   let running: Promise<void> = Promise.resolve()
   let isOpen = false
 
-  const sink: EventSink = {
+  /** A reader that was told to stop may still open. */
+  const sinkOf = (signal: AbortSignal): EventSink => ({
     emit(event) {
       for (const listener of listeners) listener(event)
     },
     opened() {
+      if (signal.aborted) return
       isOpen = true
       for (const wake of waiting) wake()
       waiting.clear()
     },
-    closed() {
-      isOpen = false
-    },
+    closed: close,
+  })
+  function close(): void {
+    isOpen = false
   }
 
   return {
@@ -46,13 +49,15 @@ export function openSharedSource(read: (sink: EventSink, signal: AbortSignal) =>
       if (!stop) {
         const started = new AbortController()
         stop = started
-        running = running.then(() => read(sink, started.signal)).finally(sink.closed)
+        const { signal } = started
+        running = running.then(() => read(sinkOf(signal), signal)).finally(close)
       }
       return {
         [Symbol.dispose]() {
           if (!listeners.delete(listener) || listeners.size > 0) return
           stop?.abort()
           stop = undefined
+          close()
         },
       }
     },

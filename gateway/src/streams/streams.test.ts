@@ -220,6 +220,12 @@ test.each([
     subscribe({ type: 'edge.entityCounts', options: { interval: 'soon' } }),
     "invalid duration value for edge.entityCounts interval: 'soon'",
   ],
+  [
+    'an interval that is too long to be read',
+    STREAM_EVENTS_REQUEST,
+    subscribe({ type: 'edge.entityCounts', options: { interval: `${'1'.repeat(64)}s` } }),
+    `invalid duration value for edge.entityCounts interval: '${'1'.repeat(64)}'`,
+  ],
   ['an unknown request', 10046, {}, 'requests of type 10046 are not supported'],
 ])('%s is refused, and the stream stays', async (_, type, request, text) => {
   const stream = await openStream()

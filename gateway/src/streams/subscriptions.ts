@@ -89,12 +89,17 @@ const union = (
 
 const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const
 
+const LONGEST_INTERVAL = 64 // in characters
+
 /** wire: a duration in Go's form, such as `5m0s`. */
 function intervalOf(interval: unknown): number {
   if (interval === undefined) return COUNTS_EVERY_MS
-  const parts = typeof interval === 'string' ? [...interval.matchAll(/(\d+(?:\.\d+)?)(ms|[smh])/g)] : []
+  const isText = typeof interval === 'string' && interval.length <= LONGEST_INTERVAL
+  const parts = isText ? [...interval.matchAll(/(\d+(?:\.\d+)?)(ms|[smh])/g)] : []
   if (parts.length === 0 || parts.map(([part]) => part).join('') !== interval)
-    throw new RefusedRequest(`invalid duration value for edge.entityCounts interval: '${String(interval)}'`)
+    throw new RefusedRequest(
+      `invalid duration value for edge.entityCounts interval: '${String(interval).slice(0, LONGEST_INTERVAL)}'`,
+    )
   const ms = parts.reduce(
     (sum, [, count, unit]) => sum + Number(count) * units[unit as keyof typeof units],
     0,

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import pino from 'pino'
 import { Gauge, Registry } from 'prom-client'
 import { expect, test } from 'vitest'
@@ -48,4 +50,16 @@ test('an address that is taken stops the start', async () => {
   await using ops = await serveOps('127.0.0.1:0', { log, health: () => ({ ready: true, checks: {} }) })
   const second = serveOps(`127.0.0.1:${ops.port}`, { log, health: () => ({ ready: true, checks: {} }) })
   await expect(second).rejects.toMatchObject({ code: 'EADDRINUSE' })
+})
+
+test('whoever holds all connections keeps no probe away', async () => {
+  await using ops = await serveOps('127.0.0.1:0', { log, health: () => ({ ready: true, checks: {} }) })
+  const held = Array.from({ length: 200 }, () => connect(ops.port, '127.0.0.1'))
+  for (const socket of held) socket.on('error', () => undefined)
+  await Promise.all(held.map((socket) => once(socket, 'connect')))
+  const [oldest] = held
+  const closed = oldest && once(oldest, 'close')
+  expect(await get(ops.port, '/healthz/live')).toMatchObject({ status: 200 })
+  await closed
+  for (const socket of held) socket.destroy()
 })
