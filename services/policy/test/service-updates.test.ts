@@ -2,6 +2,7 @@ import { getEventListeners } from 'node:events'
 import type { Positions } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { readUpdates } from '../src/store/service-updates.js'
 import { as, type Network, openNetwork, type Replica } from './network.js'
 
 let network: Network
@@ -155,6 +156,25 @@ test('a replica that is cut off from the database stores again later, it or anot
   const next = await network.replica()
   await whole(next)
   expect(await timeOf(next, 'alice')).toBe(time)
+})
+
+test('a replica that takes over after a failover moves no time', async () => {
+  const [first, second] = [await network.replica(), await network.replica()]
+  const { service } = await wiki(first)
+  await whole(second)
+  const before = await timeOf(second, 'eve')
+  await network.owner.query(sql`update stream set wal = '00000000'`) // as another server has it
+  const change = async (tags: object, ...replicas: readonly Replica[]) => {
+    const position = await second.update('services', service, { tags })
+    await Promise.all(replicas.map(whole))
+    await expect
+      .poll(async () => (await readUpdates(network.owner, 0)).covered.policy)
+      .toEqual(expect.objectContaining({ timeline: position?.timeline, number: position?.number }))
+  }
+  await change({ a: 1 }, first, second)
+  await first[Symbol.asyncDispose]()
+  await change({ a: 2 }, second)
+  expect(await timeOf(second, 'eve')).toBe(before)
 })
 
 test('equal views have equal keys, in every replica; what a list shows changes them', async () => {

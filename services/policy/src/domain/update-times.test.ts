@@ -41,6 +41,17 @@ test('a change for all identities gives all of them a new time', () => {
   expect(times.draft()).toEqual({ everybodyAtMs: 1001, rows: [], isEmpty: false })
 })
 
+test('a time that is not stored yet stays the same while others are stored', () => {
+  const times = updateTimes()
+  times.adopt(stored({ rows: [{ id: 'a', atMs: 500 }] }))
+  times.add(policy(1, 1000, 'all'))
+  times.add(policy(2, 1000, 'all'))
+  const before = times.of('a')
+  expect(times.adopt(stored({ batch: 2 }))).toEqual([])
+  expect(times.adopt(stored({ batch: 3, rows: [{ id: 'b', atMs: 600 }] }))).toEqual([])
+  expect([before, times.of('a')]).toEqual([1001, 1001])
+})
+
 test('stored times replace what this replica would have stored', () => {
   const times = updateTimes()
   times.add(policy(1, 1000, ['a', 'b']))

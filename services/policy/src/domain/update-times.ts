@@ -57,7 +57,8 @@ export function updateTimes(): UpdateTimes {
   const deleted = new Set<string>() // identities that pending updates may still name
   const draftRows = new Map<string, number>()
   let draftEverybody = 0
-  let highest = 0
+  let storedHighest = 0
+  let highest = 0 // of the draft, too
 
   const of = (id: string): number =>
     draftRows.get(id) ?? Math.max(draftEverybody, everybody, rows.get(id) ?? 0)
@@ -93,10 +94,11 @@ export function updateTimes(): UpdateTimes {
       const before = ids.map(of)
       for (const { id, atMs } of stored.rows) {
         rows.set(id, atMs)
-        highest = Math.max(highest, atMs)
+        storedHighest = Math.max(storedHighest, atMs)
       }
       everybody = stored.everybodyAtMs
-      highest = Math.max(highest, everybody)
+      storedHighest = Math.max(storedHighest, everybody)
+      highest = storedHighest // what is pending is drawn again, to the same times
       covered = stored.covered
       batch = stored.batch
       draftRows.clear()

@@ -80,6 +80,14 @@ export async function startEngine({
   let viewed = emptySet() // identities whose lists the current message may have changed
   let granted = emptySet() // the same, or whose grants
   const deleted = new Set<string>() // identities without a number
+  const updatedInLoad = new Map<string, Bitset>() // by schema
+
+  const addUpdate = (schema: string, position: Position, atMs: number, updated: Bitset): void => {
+    const ids = state.identities.idsOf(updated)
+    if (ids.length === 0) return
+    const isEverybody = ids.length > MOST_NAMED && isSame(updated, state.identities.present)
+    updates.add({ schema, position, atMs, ids: isEverybody ? 'all' : ids })
+  }
 
   const noteEffect = (schema: string, effect: Effect, change: Change, upto: Position): void => {
     const { kind, id, json, atMs, number } = change
@@ -90,13 +98,15 @@ export async function startEngine({
     if (isDeleted) deleted.add(id)
     addAll(viewed, effect.viewed)
     addAll(granted, effect.granted)
-    const ids = state.identities.idsOf(effect.updated)
-    if (ids.length === 0) return
-    const isEverybody = ids.length > MOST_NAMED && isSame(effect.updated, state.identities.present)
-    updates.add({ schema, position, atMs: atMs || Date.now(), ids: isEverybody ? 'all' : ids })
+    const inLoad = updatedInLoad.get(schema)
+    if (inLoad) addAll(inLoad, effect.updated)
+    else addUpdate(schema, position, atMs || Date.now(), effect.updated)
   }
   const advance = (schema: string, { timeline, number }: Position): void => {
     loading.delete(schema)
+    const inLoad = updatedInLoad.get(schema)
+    if (inLoad) addUpdate(schema, { timeline, number }, Date.now(), inLoad)
+    updatedInLoad.delete(schema)
     const wasLoaded = isLoaded()
     positions[schema] = { timeline, number }
     const { policy, identity } = positions
@@ -125,7 +135,10 @@ export async function startEngine({
         if (isEngineKind(change.kind)) for (const listener of rowListeners) listener(change.kind, change.id)
       },
       applied: (upto) => advance(schema, upto),
-      loading: () => void loading.add(schema),
+      loading() {
+        loading.add(schema)
+        updatedInLoad.set(schema, emptySet()) // one update for all rows: each service may concern everybody
+      },
     })
     for (const [kind, ofKind] of memory.names) names.set(kind, ofKind)
     return openProjection(source, memory, { bus, log, loaded: 'background' })

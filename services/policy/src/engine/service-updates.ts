@@ -128,6 +128,7 @@ export async function openServiceUpdates(
       for (const [schema, position] of Object.entries(positions)) {
         if (applied[schema]?.timeline === position.timeline) continue
         times.rebase(schema, position)
+        if (started) started = { ...started, [schema]: position }
         if (schema === IDENTITIES) deleted = deleted.map(({ id }) => ({ id, position }))
       }
       applied = positions
