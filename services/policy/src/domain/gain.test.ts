@@ -60,3 +60,15 @@ test('of many identities, only those gain or lose access to whom no other policy
   ])
   expect([grantTo(['#all'], 't', ['wiki']), grantTo(all, 'u', ['wiki'])]).toEqual([['alice'], []])
 })
+
+test('policies with the same role list and policies of single services grant together', () => {
+  const { grantTo, revoke } = network()
+  const all = ['alice', 'bob', 'carol']
+  grantTo(['alice'], 'p', ['#all'])
+  grantTo(['bob'], 'q', ['wiki', 'mail'])
+  grantTo(['carol'], 'r', ['wiki'])
+  expect(grantTo(all, 's', ['wiki', 'mail'])).toEqual(['carol'])
+  grantTo(['carol'], 't', ['wiki', 'mail'])
+  expect(revoke('s')).toEqual([])
+  expect(grantTo(all, 's', ['wiki', 'mail'])).toEqual([])
+})

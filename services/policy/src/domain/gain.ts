@@ -13,6 +13,7 @@ import {
   sizeOf,
 } from './bitset.js'
 import type { Relation } from './relation.js'
+import type { Selector } from './role-index.js'
 
 /** What one policy links: every left entity with every right one. */
 export interface Links {
@@ -64,19 +65,50 @@ const lackingByLefts: Lacking = (relation, except, lefts, rights) => {
 }
 
 /** Handles all left entities at once, so that their number, and that of their policies, hardly matters. */
-const lackingByRights: Lacking = ({ left, right }, except, lefts, rights) => {
+const lackingByRights: Lacking = (relation, except, lefts, rights) => {
+  const { open, selecting } = relation.right
+  const groupOf = groupsByRights(relation)
+  const seen = new Set<string>()
   let linked = lefts
   for (const number of numbersOf(rights)) {
-    const others: Bitset[] = []
-    for (const { policyId } of [...right.open, ...right.selecting(number)])
-      if (policyId !== except) others.push(left.membersOf(policyId))
-    if (isCovered(linked, others)) continue
+    const others = [...open, ...selecting(number)].filter(({ policyId }) => policyId !== except)
+    const groups = [...new Set(others.map(groupOf))].sort((a, b) => a.number - b.number)
+    const key = groups.map(({ number }) => number).join()
+    if (seen.has(key)) continue // another right entity had the same policies
+    seen.add(key)
+    const sets = groups.map(({ lefts }) => lefts)
+    if (isCovered(linked, sets)) continue
     const ofOthers = emptySet()
-    for (const set of others) addAll(ofOthers, set)
+    for (const set of sets) addAll(ofOthers, set)
     linked = intersection(linked, ofOthers)
     if (isEmpty(linked)) break
   }
   return difference(lefts, linked)
+}
+
+/** Policies with the same role list on the right, and the left entities of all of them. */
+interface Group {
+  readonly number: number
+  readonly lefts: Bitset
+}
+
+/**
+ * Often hundreds of policies link a group of the left side each with the same right entities. They count as one, whose
+ * left entities are united once. A group is complete when all policies of one of its right entities have been asked for.
+ */
+function groupsByRights({ left }: Relation): (right: Selector) => Group {
+  const byList = new Map<string, Group>()
+  const byPolicy = new Map<string, Group>()
+  return ({ policyId, list, semantic }) => {
+    const known = byPolicy.get(policyId)
+    if (known) return known
+    const text = JSON.stringify([semantic, list])
+    const group = byList.get(text) ?? { number: byList.size, lefts: emptySet() }
+    byList.set(text, group)
+    byPolicy.set(policyId, group)
+    addAll(group.lefts, left.membersOf(policyId))
+    return group
+  }
 }
 
 /** True when the entity's other policies, alone or together, link it with all of these. */
