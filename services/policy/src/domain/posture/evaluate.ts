@@ -2,7 +2,7 @@ import { memoized, type Process } from '@overlay/model'
 import { type Check, cleanHex } from './check.js'
 import type { PostureData, ProcessReport } from './data.js'
 import { passesMfa } from './mfa.js'
-import { versionRange } from './version-range.js'
+import { type VersionRange, versionRange } from './version-range.js'
 
 /** An endpoint that is to pass checks: the posture of its identity, and its API session. */
 export interface Endpoint {
@@ -15,10 +15,17 @@ type Test = (check: Check, endpoint: Endpoint) => boolean
 
 /** What a check requires, in the form in which reports are compared. */
 interface Required {
+  readonly systems: readonly System[]
   readonly domains: readonly string[]
   readonly macAddresses: readonly string[]
   readonly process: Criteria
   readonly processes: readonly (Criteria & Pick<Process, 'path'>)[]
+}
+
+/** Any version where there are no ranges. Undefined: a range that no version is in. */
+interface System {
+  readonly type: string
+  readonly ranges: readonly (VersionRange | undefined)[]
 }
 
 /** Of a process. Empty lists require nothing. */
@@ -34,6 +41,10 @@ interface Criteria {
 const requiredBy = memoized((check: Check): Required => {
   const fingerprint = check['process.signerFingerprint']
   return {
+    systems: (check.operatingSystems ?? []).map(({ type, versions }) => ({
+      type: type.toLowerCase(),
+      ranges: (versions ?? []).map(versionRange),
+    })),
     domains: (check.domains ?? []).map((name) => name.toLowerCase()),
     macAddresses: (check.macAddresses ?? []).map(cleanHex),
     process: {
@@ -49,11 +60,11 @@ const requiredBy = memoized((check: Check): Required => {
 })
 
 const tests: Readonly<Record<string, Test>> = {
-  OS: ({ operatingSystems }, { data: { os } }) => {
-    const system = operatingSystems?.find(({ type }) => type.toLowerCase() === os?.type.toLowerCase())
-    if (!os || !system) return false
-    const { versions } = system
-    return !versions?.length || versions.some((range) => versionRange(range)?.(os.version))
+  OS: (check, { data: { os } }) => {
+    const system = os && requiredBy(check).systems.find(({ type }) => type === os.type.toLowerCase())
+    if (!system) return false
+    const { ranges } = system
+    return ranges.length === 0 || ranges.some((range) => range?.(os.version))
   },
 
   DOMAIN: (check, { data: { domain } }) =>
