@@ -1,9 +1,16 @@
 import { createHash } from 'node:crypto'
 import { has } from './bitset.js'
 import { policiesAreShown } from './effect.js'
-import { passes } from './posture/evaluate.js'
+import { type Endpoint, passes } from './posture/evaluate.js'
 import { endpointOf, postureOf } from './posture/judge.js'
-import { linkingPolicies, reachOf, requiredCheckIds, type Viewer, visibleIds } from './queries.js'
+import {
+  type Linking,
+  linkingPolicies,
+  reachOf,
+  requiredCheckIds,
+  type Viewer,
+  visibleIds,
+} from './queries.js'
 import type { State } from './state.js'
 
 /** Viewers with equal keys see equal lists of services, in any replica. Empty: the list changes with time. */
@@ -13,10 +20,11 @@ export function contentKey(state: State, viewer: Viewer): string {
   const { identityId } = viewer
   const visible = visibleIds(state, viewer)
   const [dial, bind] = [reachOf(state, identityId, 'Dial'), reachOf(state, identityId, 'Bind')]
+  const policiesOf = policyTexts(state, identityId)
   for (const id of visible) {
     const number = state.services.numberOf(id) ?? -1
     hash.update(`${has(dial, number)} ${has(bind, number)} ${serviceText(state, id)}`)
-    if (policiesAreShown(state)) hash.update(JSON.stringify(policyTexts(state, identityId, id)))
+    if (policiesAreShown(state)) hash.update(policiesOf(id))
   }
   const listed = new Set(visible)
   const overrides = [...(state.identityOverrides.get(identityId) ?? [])]
@@ -41,19 +49,27 @@ function configOf({ configs, typeNames }: State, id: string): unknown {
   return config && [config.revision, typeNames.get(config.typeId)]
 }
 
-function policyTexts(state: State, identityId: string, serviceId: string): unknown {
+/** By service: the policies that grant it, and whether their checks are passed now. Judges each policy once. */
+function policyTexts(state: State, identityId: string): (serviceId: string) => string {
   const endpoint = endpointOf(state, { identityId, apiSessionId: '' })
-  return linkingPolicies(state, identityId, serviceId)
-    .sort((a, b) => (a.policyId < b.policyId ? -1 : 1))
-    .map(({ policyId, type }) => [
-      policyId,
-      type,
-      requiredCheckIds(state, policyId).map((id) => {
-        const content = state.checkContents.get(id)
-        return content && [id, content.revision, passes(content.check, endpoint)]
-      }),
-    ])
+  const texts = new Map<string, string>()
+  const textOf = ({ policyId, type }: Linking): string => {
+    const text = texts.get(policyId) ?? JSON.stringify([policyId, type, checksOf(state, policyId, endpoint)])
+    texts.set(policyId, text)
+    return text
+  }
+  return (serviceId) => {
+    const policies = linkingPolicies(state, identityId, serviceId)
+    policies.sort((a, b) => (a.policyId < b.policyId ? -1 : 1))
+    return `[${policies.map(textOf).join()}]`
+  }
 }
+
+const checksOf = (state: State, policyId: string, endpoint: Endpoint): unknown[] =>
+  requiredCheckIds(state, policyId).map((id) => {
+    const content = state.checkContents.get(id)
+    return content && [id, content.revision, passes(content.check, endpoint)]
+  })
 
 /** A second factor that was passed counts for one API session, for a time. */
 const isMoving = (state: State, { identityId }: Viewer): boolean =>
