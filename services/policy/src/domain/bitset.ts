@@ -152,12 +152,15 @@ export function numbersOf(set: Bitset): number[] {
 
 export function sizeOf(set: Bitset): number {
   let size = 0
-  for (const chunk of set.chunks) for (const word of chunk ?? []) size += bitsIn(word)
+  for (const chunk of set.chunks) {
+    // by index: the iterator of the chunk would cost several times as much as the bits
+    for (let word = 0; chunk && word < WORDS; word++) size += bitsIn(wordOf(chunk, word))
+  }
   return size
 }
 
 function bitsIn(word: number): number {
   const pairs = word - ((word >>> 1) & 0x55555555)
   const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333)
-  return (((fours + (fours >>> 4)) & 0x0f0f0f0f) * 0x01010101) >>> 24
+  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
 }
