@@ -122,6 +122,19 @@ export function isCovered(set: Bitset, others: readonly Bitset[]): boolean {
   return true
 }
 
+/** True: they have a member in common. */
+export function meets(a: Bitset, b: Bitset): boolean {
+  for (let at = 0; at < a.chunks.length; at++) {
+    const x = a.chunks[at]
+    const y = b.chunks[at]
+    if (!x || !y) continue
+    for (let word = 0; word < WORDS; word++) {
+      if ((wordOf(x, word) & wordOf(y, word)) !== 0) return true
+    }
+  }
+  return false
+}
+
 const none: readonly Bitset[] = []
 
 const isSubset = (a: Bitset, b: Bitset): boolean => isCovered(a, [b])

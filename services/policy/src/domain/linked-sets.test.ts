@@ -1,8 +1,10 @@
 import { parseQuery } from '@overlay/model'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { withoutLinkedSets } from './linked-sets.js'
 import { mutators } from './mutators.js'
-import { emptyState } from './state.js'
+import { emptyState, type State } from './state.js'
+import { stepEngine, steps } from './testing/steps.js'
 
 const state = emptyState()
 for (const id of ['i1', 'i2']) mutators.identities.put(state, { id, attributes: [], isAdmin: false })
@@ -19,9 +21,16 @@ policy('none', 'Dial', [])
 policy('one', 'Dial', ['@i1'])
 policy('both', 'Bind', ['#all'])
 
+const without = (filter: string, from: State = state) =>
+  withoutLinkedSets(
+    from,
+    parseQuery(filter, { sort: '', limit: '', offset: '' }).where,
+    async () => undefined,
+  )
+
 /** The policies that the filter leaves, as one word; null: no such filter. */
-function found(filter: string): string | null {
-  const where = withoutLinkedSets(state, parseQuery(filter, { sort: '', limit: '', offset: '' }).where)
+async function found(filter: string): Promise<string | null> {
+  const where = await without(filter)
   if (where === null || where.op === 'false') return where && ''
   return 'values' in where ? where.values.join(' ') : JSON.stringify(where)
 }
@@ -31,6 +40,7 @@ test.each([
   ['anyOf(identities) = "i2"', 'both'],
   ['anyOf(identities) = "nobody"', ''],
   ['anyOf(identities) in ["i2", "nobody"]', 'both'],
+  ['allOf(identities) in ["i1", "i2"]', 'none one both'],
   ['anyOf(identities) != "i2"', 'one'],
   ['anyOf(identities) not in ["i2"]', 'one both'],
   ['allOf(identities) = "i1"', 'none one'],
@@ -40,17 +50,12 @@ test.each([
   ['isEmpty(services)', 'none one both'],
   ['anyOf(identities) contains "i"', null],
   ['identities = "i1"', null],
-])('%s', (filter, expected) => {
-  expect(found(filter)).toBe(expected)
+])('%s', async (filter, expected) => {
+  expect(await found(filter)).toBe(expected)
 })
 
-test('other terms of the filter stay', () => {
-  expect(
-    withoutLinkedSets(
-      state,
-      parseQuery('not (name = "x" or anyOf(identities) = "i2")', { sort: '', limit: '', offset: '' }).where,
-    ),
-  ).toEqual({
+test('other terms of the filter stay', async () => {
+  expect(await without('not (name = "x" or anyOf(identities) = "i2")')).toEqual({
     op: 'not',
     term: {
       op: 'or',
@@ -60,4 +65,32 @@ test('other terms of the filter stay', () => {
       ],
     },
   })
+})
+
+const named = ['i1', 'i3']
+const isNamed = (id: string): boolean => named.includes(id)
+const list = '["i1", "i3"]'
+
+test.each<[string, (members: readonly string[]) => boolean]>([
+  ['isEmpty(identities)', (members) => members.length === 0],
+  ['count(identities) >= 2', (members) => members.length >= 2],
+  [`anyOf(identities) in ${list}`, (members) => members.some(isNamed)],
+  [`allOf(identities) in ${list}`, (members) => members.every(isNamed)],
+  [`anyOf(identities) not in ${list}`, (members) => !members.every(isNamed)],
+  [`allOf(identities) not in ${list}`, (members) => !members.some(isNamed)],
+  ['anyOf(identities) != "i1"', (members) => members.length > 0 && !members.includes('i1')],
+])('%s is true of the policies that select such identities, after any changes', async (filter, isTrue) => {
+  await fc.assert(
+    fc.asyncProperty(steps, async (sequence) => {
+      const state = emptyState()
+      for (const step of sequence) stepEngine(state, step)
+      const { identities, dial, bind } = state
+      const ids = [dial.left, bind.left].flatMap((index) =>
+        [...index.policyIds()].filter((id) => isTrue(identities.idsOf(index.membersOf(id)))),
+      )
+      const expected = ids.length > 0 ? { op: 'in', symbol: 'id', values: ids } : { op: 'false' }
+      expect(await without(filter, state)).toEqual(expected)
+    }),
+    { numRuns: 50 },
+  )
 })

@@ -1,5 +1,5 @@
-import type { Comparison, Filter, Literal, Value } from '@overlay/model'
-import { isEmpty, sizeOf } from './bitset.js'
+import { type Comparison, type Filter, type Literal, memoized, type Value } from '@overlay/model'
+import { type Bitset, isCovered, isEmpty, meets, setOf, sizeOf } from './bitset.js'
 import { accesses } from './effect.js'
 import type { RoleIndex } from './role-index.js'
 import type { State } from './state.js'
@@ -25,73 +25,89 @@ export function namesLinkedSets(filter: Filter): boolean {
 
 /**
  * A filter over service policies without the sets of identities and services that they select: a term about such a set
- * becomes the ids of the policies for which it is true. Null: a term is not defined for sets.
+ * becomes the ids of the policies for which it is true. Null: a term is not defined for sets. A term is answered from one
+ * moment; `breathe` is awaited between terms, of which a filter may have a thousand.
  */
-export function withoutLinkedSets(state: State, filter: Filter): Filter | null {
-  switch (filter.op) {
-    case 'true':
-    case 'false':
-      return filter
-    case 'and':
-    case 'or': {
-      const terms = filter.terms.map((term) => withoutLinkedSets(state, term))
-      return terms.every((term) => term !== null) ? { op: filter.op, terms } : null
+export async function withoutLinkedSets(
+  state: State,
+  filter: Filter,
+  breathe: () => Promise<void> | undefined,
+): Promise<Filter | null> {
+  const sizeOfSet = memoized(sizeOf) // many terms may ask for it
+  const without = async (part: Filter): Promise<Filter | null> => {
+    switch (part.op) {
+      case 'true':
+      case 'false':
+        return part
+      case 'and':
+      case 'or': {
+        const terms: Filter[] = []
+        for (const one of part.terms) {
+          const term = await without(one)
+          if (!term) return null
+          terms.push(term)
+        }
+        return { op: part.op, terms }
+      }
+      case 'not': {
+        const term = await without(part.term)
+        return term && { op: 'not', term }
+      }
+      default:
+        if (!linkedSets.includes(part.symbol)) return part
+        await breathe()
+        return answer(state, part.symbol === 'identities' ? 'left' : 'right', part, sizeOfSet)
     }
-    case 'not': {
-      const term = withoutLinkedSets(state, filter.term)
-      return term && { op: 'not', term }
-    }
-    default:
-      if (!linkedSets.includes(filter.symbol)) return filter
-      return answer(state, filter.symbol === 'identities' ? 'left' : 'right', filter)
   }
+  return without(filter)
 }
 
-function answer(state: State, side: 'left' | 'right', term: SetTerm): Filter | null {
+type Size = (set: Bitset) => number
+
+function answer(state: State, side: 'left' | 'right', term: SetTerm, sizeOfSet: Size): Filter | null {
   const ids: string[] = []
   for (const granted of accesses(state)) {
     const index = granted[side]
-    const test = testOf(index, term)
+    const test = testOf(index, term, sizeOfSet)
     if (!test) return null
-    for (const policyId of index.policyIds()) if (test(policyId)) ids.push(policyId)
+    for (const policyId of index.policyIds()) if (test(index.membersOf(policyId))) ids.push(policyId)
   }
   return ids.length > 0 ? { op: 'in', symbol: 'id', values: ids } : { op: 'false' }
 }
 
-type Test = (policyId: string) => boolean
+type Test = (members: Bitset) => boolean
 
-function testOf(index: RoleIndex, term: SetTerm): Test | null {
-  const size: (policyId: string) => number = (policyId) => sizeOf(index.membersOf(policyId))
-  if (term.op === 'isEmpty') return (policyId) => isEmpty(index.membersOf(policyId))
+function testOf(index: RoleIndex, term: SetTerm, sizeOfSet: Size): Test | null {
+  if (term.op === 'isEmpty') return isEmpty
   if (term.linked || !term.of) return null
   if (term.of === 'count') {
     const compare = 'value' in term ? compareWith(term.op, term.value) : null
-    return compare && ((policyId) => compare(size(policyId)))
+    return compare && ((members) => compare(sizeOfSet(members)))
   }
-  const named = numbersOf(index, term)
+  const named = namedBy(index, term)
   if (!named) return null
-  const count: (policyId: string) => number = (policyId) =>
-    named.filter((number) => index.selects(policyId, number)).length
+  const hasNone: Test = (members) => !meets(members, named)
+  const hasOthers: Test = (members) => !isCovered(members, [named])
   const isEvery = term.of === 'allOf'
   switch (term.op) {
     case '=':
     case 'in':
-      return isEvery ? (id) => count(id) === size(id) : (id) => count(id) > 0
+      return (members) => !(isEvery ? hasOthers : hasNone)(members)
     case '!=': // wire: "some member is not x" is false when another one is x
-      return isEvery ? (id) => count(id) === 0 : (id) => size(id) > 0 && count(id) === 0
+      return isEvery ? hasNone : (members) => !isEmpty(members) && hasNone(members)
     case 'not in':
-      return isEvery ? (id) => count(id) === 0 : (id) => size(id) > count(id)
+      return isEvery ? hasNone : hasOthers
     default:
       return null
   }
 }
 
 /** The entities that the term names, as far as they exist. */
-function numbersOf({ population }: RoleIndex, term: Comparison): number[] | null {
+function namedBy({ population }: RoleIndex, term: Comparison): Bitset | null {
   const values: readonly (Value | Literal)[] =
     'values' in term ? term.values : 'value' in term ? [term.value] : []
   if (!values.every((value) => typeof value === 'string')) return null
-  return [...new Set(values)].map((id) => population.numberOf(id)).filter((number) => number !== undefined)
+  return setOf(values.map((id) => population.numberOf(id)).filter((number) => number !== undefined))
 }
 
 function compareWith(op: Comparison['op'], value: Value): ((size: number) => boolean) | null {

@@ -1,4 +1,5 @@
 import { servicePolicy } from '@overlay/model'
+import { yielder } from '@overlay/platform/async'
 import { type Kind, kind } from '@overlay/platform/kind-store'
 import { Fault, invalid } from '@overlay/rpc'
 import { namesLinkedSets, withoutLinkedSets } from '../domain/linked-sets.js'
@@ -10,7 +11,7 @@ export const servicePolicies = (engine: Engine): Kind =>
     async filter(filter, context) {
       if (!namesLinkedSets(filter)) return filter
       await engine.ensureReadable(context, accessSchemas)
-      const withoutSets = withoutLinkedSets(engine.state, filter)
+      const withoutSets = await withoutLinkedSets(engine.state, filter, yielder())
       if (!withoutSets) throw new Fault('INVALID_FILTER', 'unsupported operation on identities or services')
       return withoutSets
     },
