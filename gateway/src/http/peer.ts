@@ -6,9 +6,12 @@ const MAX_CHAIN_LENGTH = 16
 
 /** By connection: Node decodes all certificates each time, 0.2 ms for each. */
 const chains = new WeakMap<object, Buffer[]>()
-/** By source, when it last presented more certificates than any chain has. Of those that follow, only leaves are read. */
+/**
+ * By source, when it last presented more certificates than any chain has. For a second, only leaves of its connections are
+ * read: others of the same address may have chains.
+ */
 const tooLongAt = new Map<string, number>()
-const TOO_LONG_MS = 60_000
+const TOO_LONG_MS = 1000
 const MOST_SOURCES = 10_000
 
 /**

@@ -55,5 +55,5 @@ export const prepareAndMigrate = (
   warn: (line: string) => void = () => undefined,
 ): Promise<void> =>
   migrateAt(projectRoot, ownerUrl, schemas, {
-    onLocked: (schema) => warn(`waiting for a lock of schema ${schema}, for example of pg_dump`),
+    onLocked: (schema) => warn(`waiting for a lock of schema ${schema}, of pg_dump or of another start`),
   })

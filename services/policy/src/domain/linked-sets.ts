@@ -26,7 +26,7 @@ export function namesLinkedSets(filter: Filter): boolean {
 /**
  * A filter over service policies without the sets of identities and services that they select: a term about such a set
  * becomes the ids of the policies for which it is true. Null: a term is not defined for sets. A term is answered from one
- * moment; `breathe` is awaited between terms, of which a filter may have a thousand.
+ * moment, a count from one during the call; `breathe` is awaited between terms, of which a filter may have a thousand.
  */
 export async function withoutLinkedSets(
   state: State,

@@ -137,7 +137,8 @@ export async function startEngine({
       applied: (upto) => advance(schema, upto),
       loading() {
         loading.add(schema)
-        updatedInLoad.set(schema, emptySet()) // one update for all rows: each service may concern everybody
+        // one update for all rows: each service may concern everybody. An abandoned load has changed rows, too
+        if (!updatedInLoad.has(schema)) updatedInLoad.set(schema, emptySet())
       },
     })
     for (const [kind, ofKind] of memory.names) names.set(kind, ofKind)

@@ -13,7 +13,7 @@ import type { MoveCircuits } from './move-circuits.js'
 import { type VerifyDeps, verifyCircuits } from './verify-circuits.js'
 
 export type UpkeepDeps = VerifyDeps &
-  Pick<CircuitDeps, 'channels'> &
+  Pick<CircuitDeps, 'channels' | 'log'> &
   Pick<Circuits, 'leaveRouter'> & {
     readonly move: MoveCircuits
     readonly failedLinks: FailedLinks
@@ -39,7 +39,7 @@ export type Upkeep = (now: number) => Promise<void>
 
 /** Verifies circuits, completes moves of replicas that have died, and ends circuits of routers that stay offline. */
 export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
-  const { db, channels, presence, ending, leaveRouter, move, failedLinks, informed } = deps
+  const { db, channels, presence, ending, leaveRouter, move, failedLinks, informed, log } = deps
   const offlineSince = new Map<string, number>()
   let tidiedAt = Number.NEGATIVE_INFINITY
 
@@ -58,8 +58,13 @@ export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
     for (const [linkId, since] of failedLinks) {
       if (since === undefined) failedLinks.set(linkId, now)
       if (since === undefined || now - since < FAILED_MS) continue
-      await move(await idsOverLink(db, linkId))
-      await ending.end(ended.byId(await idsOverLink(db, linkId)), 'router')
+      try {
+        await move(await idsOverLink(db, linkId))
+        await ending.end(ended.byId(await idsOverLink(db, linkId)), 'router')
+      } catch (err) {
+        if (isAway(err)) throw err
+        log.error({ err, linkId }, 'circuits have not left a failed link') // the others must
+      }
       if (failedLinks.get(linkId) === since) failedLinks.delete(linkId) // unless it has failed again meanwhile
     }
   }

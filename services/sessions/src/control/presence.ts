@@ -29,7 +29,7 @@ export interface PresenceOptions {
 
 /** The presence of routers, and what this replica writes of its own. */
 export interface OwnPresence extends RouterPresence, AsyncDisposable {
-  /** Replaces the row of a router. Resolves once it is written; fails while the database is away. */
+  /** Replaces the row of a router. Resolves once it is written, or refused; fails while the database is away. */
   put(row: PresenceRow): Promise<void>
   /** Its row is deleted soon. */
   remove(routerId: string): void
@@ -65,6 +65,7 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
   const memory = openPresenceMemory(replicaId)
   const rows = new Map<string, PresenceRow>() // of this replica
   const dirty = new Set<string>()
+  const refused = new Set<string>() // by the database, each alone: a look tries again
   let lost: (() => void) | undefined
   let looks = 0
   let isFailing = false
@@ -89,7 +90,7 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
       } catch (err) {
         const isOfOneRow = !isAway(err) && ids.length === 1
         if (isOfOneRow) log.error({ err, routerId: ids[0] }, 'presence of a router cannot be written')
-        else for (const id of ids) dirty.add(id)
+        for (const id of ids) (isOfOneRow ? refused : dirty).add(id)
         if (isAway(err)) throw err
         rowsPerWrite = 1 // a row that cannot be written must not keep others back
       }
@@ -139,7 +140,11 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
       if (startedAt - lookedAt > leaseMs) renewedBy = startedAt + leaseMs
       lookedAt = startedAt
       await follow(live)
-      if (looks++ % CLEANUP_LOOKS === 0) await deleteDeadReplicas(db)
+      if (looks++ % CLEANUP_LOOKS === 0) {
+        await deleteDeadReplicas(db)
+        for (const id of refused) dirty.add(id)
+        refused.clear()
+      }
       isFailing = false
     } catch (err) {
       if (!isFailing) log.warn({ err }, 'presence of routers not looked at; going on with what is in memory')

@@ -54,7 +54,8 @@ export const ended = {
     exists (select from ended_terminator as past
              where past.id = terminator_id
                and (circuit.created_at <= ended_at
-                    or not exists (select from terminator where terminator.id = past.id)))`,
+                    or circuit.created_at < ended_at + interval '1 minute' -- dialed before
+                       and not exists (select from terminator where terminator.id = past.id)))`,
   byId: (ids: readonly string[]): Sql => sql`id = any(${ids})`,
   atRouter: (id: string): Sql => beginsOrEndsAt(sql`${id}`),
   /** Unless they were asked to move again meanwhile. */
