@@ -1,10 +1,11 @@
 import { once } from 'node:events'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { Server, ServerCredentials } from '@grpc/grpc-js'
 import type { Logger } from 'pino'
 import type { GrpcHealth } from './health.js'
+import { newestConnections } from './newest-connections.js'
 
-/** The probes of an orchestrator are few, and strangers may reach the port. A further connection closes the oldest one. */
+/** The probes of an orchestrator are few, and strangers may reach the port. */
 const MOST_CONNECTIONS = 64
 const IDLE_MS = 10_000
 const STOP_MS = 1000
@@ -42,13 +43,10 @@ export async function serveHealth(
     names,
   })
   const { injectConnection } = server.createConnectionInjector(ServerCredentials.createInsecure())
-  const open = new Set<Socket>()
+  const { open, admit } = newestConnections(MOST_CONNECTIONS)
   const listener = createServer({ noDelay: true }, (socket) => {
-    // strangers who hold all connections must not keep probes away
-    const [oldest] = open
-    if (open.size >= MOST_CONNECTIONS) oldest?.destroy()
-    open.add(socket)
-    socket.on('error', () => undefined).once('close', () => open.delete(socket))
+    socket.on('error', () => undefined)
+    admit(socket)
     injectConnection(socket)
   })
   listener.listen(port, host)

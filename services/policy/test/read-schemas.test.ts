@@ -77,7 +77,7 @@ test.each(reads)(
   },
 )
 
-test.each(reads)('a read of %s asks nobody if memory has all', async (_name, read) => {
+test.each(reads)('a read of %s asks no owner while memory is current', async (_name, read) => {
   await reader.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
   expect(await asks(read)).toEqual([0, 0])
 })

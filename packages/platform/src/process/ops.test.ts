@@ -52,7 +52,7 @@ test('an address that is taken stops the start', async () => {
   await expect(second).rejects.toMatchObject({ code: 'EADDRINUSE' })
 })
 
-test('whoever holds all connections keeps no probe away', async () => {
+test('probes are answered while strangers hold as many connections as are allowed', async () => {
   await using ops = await serveOps('127.0.0.1:0', { log, health: () => ({ ready: true, checks: {} }) })
   const held = Array.from({ length: 200 }, () => connect(ops.port, '127.0.0.1'))
   for (const socket of held) socket.on('error', () => undefined)

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { newestConnections } from '@overlay/rpc'
 import type { Registry } from 'prom-client'
 import { registry } from './metrics.js'
 import { splitAddress } from './settings.js'
@@ -49,14 +50,7 @@ export async function serveOps(
       send(res, 500, 'text/plain', 'failed')
     })
   })
-  const open = new Set<Socket>()
-  server.on('connection', (socket) => {
-    // strangers who hold all connections must not keep probes away
-    const [oldest] = open
-    if (open.size >= MOST_CONNECTIONS) oldest?.destroy()
-    open.add(socket)
-    socket.once('close', () => open.delete(socket))
-  })
+  server.on('connection', newestConnections(MOST_CONNECTIONS).admit)
   server.timeout = limits.requestTimeout
   const { host, port } = splitAddress(listen)
   server.listen(port, host)

@@ -21,7 +21,7 @@ const kinds: readonly number[] = [nameTags.email, nameTags.dns, nameTags.directo
 const EMAIL_ATTRIBUTE = '1.2.840.113549.1.9.1'
 const COMMON_NAME = '2.5.4.3'
 
-/** What the comparisons of one chain may still read, in bytes. Whoever connects chooses how many there are. */
+/** The bytes that name comparisons for one chain may still read. Without it, a client could demand any number of them. */
 export interface Budget {
   left: number
 }
@@ -40,7 +40,7 @@ const COMPARISON_BYTES = 16
 
 /**
  * Whether the names of a certificate are within the constraints of an authority above it. A constraint on a kind of names
- * that is not supported here refuses every chain, and so do more of them than the budget is enough for.
+ * that is not supported here refuses every chain. So does a number of comparisons that exceeds the budget.
  */
 export function isWithinConstraints(authority: Link, below: Link, budget: Budget): boolean {
   const value = extensionOf(authority.extensions, extensionIds.nameConstraints)

@@ -75,12 +75,12 @@ export async function startEngine({
   })
 
   const positions: Record<string, Position> = {}
-  const loading = new Set<string>()
+  /** Schemas whose rows are loaded now, and the identities whose times the load has moved. */
+  const loading = new Map<string, Bitset>()
   const isLoaded = (): boolean => accessSchemas.every((schema) => positions[schema])
   let viewed = emptySet() // identities whose lists the current message may have changed
   let granted = emptySet() // the same, or whose grants
   const deleted = new Set<string>() // identities without a number
-  const updatedInLoad = new Map<string, Bitset>() // by schema
 
   const addUpdate = (schema: string, position: Position, atMs: number, updated: Bitset): void => {
     const ids = state.identities.idsOf(updated)
@@ -98,15 +98,14 @@ export async function startEngine({
     if (isDeleted) deleted.add(id)
     addAll(viewed, effect.viewed)
     addAll(granted, effect.granted)
-    const inLoad = updatedInLoad.get(schema)
+    const inLoad = loading.get(schema)
     if (inLoad) addAll(inLoad, effect.updated)
     else addUpdate(schema, position, atMs || Date.now(), effect.updated)
   }
   const advance = (schema: string, { timeline, number }: Position): void => {
-    loading.delete(schema)
-    const inLoad = updatedInLoad.get(schema)
+    const inLoad = loading.get(schema)
     if (inLoad) addUpdate(schema, { timeline, number }, Date.now(), inLoad)
-    updatedInLoad.delete(schema)
+    loading.delete(schema)
     const wasLoaded = isLoaded()
     positions[schema] = { timeline, number }
     const { policy, identity } = positions
@@ -136,9 +135,8 @@ export async function startEngine({
       },
       applied: (upto) => advance(schema, upto),
       loading() {
-        loading.add(schema)
         // one update for all rows: each service may concern everybody. An abandoned load has changed rows, too
-        if (!updatedInLoad.has(schema)) updatedInLoad.set(schema, emptySet())
+        if (!loading.has(schema)) loading.set(schema, emptySet())
       },
     })
     for (const [kind, ofKind] of memory.names) names.set(kind, ofKind)

@@ -1,5 +1,5 @@
 import { openLimit, untilAborted } from '@overlay/platform/async'
-import { isSamePosition, type Projection } from '@overlay/platform/change-log'
+import { isAtLeast, isSamePosition, type Projection } from '@overlay/platform/change-log'
 import { bestEffort } from '@overlay/platform/postgres'
 import { type Context, Fault, type Positions } from '@overlay/rpc'
 
@@ -47,7 +47,7 @@ export type Call = Pick<Context, 'signal'>
 export interface Progress {
   readonly positions: Positions
   /** Schemas whose rows are loaded now: memory mixes old rows and new ones. */
-  readonly loading: ReadonlySet<string>
+  readonly loading: Pick<ReadonlyMap<string, unknown>, 'has'>
   isLoaded(): boolean
 }
 
@@ -83,10 +83,7 @@ export function waitsOn(
     const [current, position] = [positions[schema], required[schema]]
     const isAccess = accessSchemas.includes(schema)
     if (loading.has(schema) || (isAccess && !current)) return position !== undefined || isAccess
-    return (
-      position !== undefined &&
-      !(current?.timeline === position.timeline && current.number >= position.number)
-    )
+    return !isAtLeast(current, position)
   }
   /** Memory beyond a head may have commits that a failover has lost, or later ones: the owner knows. */
   const reachHeads = async (heads: Positions, schemas: readonly string[], call: Call): Promise<void> => {

@@ -4,7 +4,7 @@ import { type CommandOutcome, type RouterCommand, waitedForMs } from './router-c
 export interface ExecutedCommands {
   /** Executes a command, unless it was executed before. `execute` never fails. */
   once(command: RouterCommand, execute: () => Promise<CommandOutcome>): Promise<CommandOutcome>
-  /** Drops the answers for which nobody waits any more. */
+  /** Drops answers whose senders have stopped waiting. */
   dropOld(): void
 }
 

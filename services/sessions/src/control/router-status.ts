@@ -1,5 +1,5 @@
 import { ClientHello, edgeType, type Outgoing, ServerHello } from '@overlay/channel'
-import { storable, supportedProtocolsOf } from '../domain/hello.js'
+import { supportedProtocolsOf, withoutNul } from '../domain/hello.js'
 import type { PresenceRow } from '../store/presence.js'
 import { type Concern, onMessage } from './handlers.js'
 import type { OwnPresence } from './presence.js'
@@ -93,7 +93,7 @@ export function routerStatus(
       onMessage(edgeType.clientHello, ClientHello, (hello, _message, router) => {
         const row = statuses.get(router.routerId)?.row
         if (!row) return
-        const hostname = storable(hello.hostname)
+        const hostname = withoutNul(hello.hostname)
         change(router, {
           row: { ...row, hostname, supportedProtocols: supportedProtocolsOf(hello) },
           hello: 'helloReceived',

@@ -59,11 +59,11 @@ export interface ClientHello {
 }
 
 /** Without NUL, which the database does not store. */
-export const storable = (text: string): string => text.replaceAll('\0', '')
+export const withoutNul = (text: string): string => text.replaceAll('\0', '')
 
 /** URLs by protocol. wire: of two listeners with one protocol the last one counts. */
 export const supportedProtocolsOf = (hello: ClientHello): Record<string, string> =>
-  Object.fromEntries(protocolsIn(hello).map((pair) => pair.map(storable)))
+  Object.fromEntries(protocolsIn(hello).map((pair) => pair.map(withoutNul)))
 
 function protocolsIn(hello: ClientHello): (readonly [protocol: string, url: string])[] {
   const advertised = hello.listeners.flatMap(({ advertise }) => advertise ?? [])
