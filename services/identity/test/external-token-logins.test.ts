@@ -66,6 +66,14 @@ test('clocks may differ by some seconds', async () => {
   await loginByToken(one, await token(signer, { sub, exp: seconds(-2), nbf: seconds(2) }))
 })
 
+test.each([
+  [['a', 'b'], 'a, b'],
+  [undefined, '(none)'],
+])('the line about the audience %j names it and the one of the signer', async (aud, audience) => {
+  await expectRefusal('wrong audience', await token(signer, { sub, aud }))
+  expect(lines.at(-1)).toMatchObject({ audience, expectedAudience: 'network' })
+})
+
 test('a token of several audiences is accepted', async () => {
   await loginByToken(one, await token(signer, { sub, aud: ['other', 'network'] }))
 })

@@ -76,6 +76,8 @@ export interface ReplicaOptions {
   readonly tokens?: Partial<TokenSettings>
   /** Called with the facts of each line about a refused client. */
   readonly onRefusal?: (facts: object, message: string) => void
+  /** Called with the facts of each warning about what the service stores. */
+  readonly onWarning?: (facts: object, message: string) => void
   /** Called with the text of each statement. */
   readonly onStatement?: (statement: string) => void
 }
@@ -166,10 +168,21 @@ const observed = (
 async function openReplica(
   url: string,
   world: World,
-  { lifetimeSeconds = 0, bus = noBus, onStatement = () => undefined, onRefusal, tokens }: ReplicaOptions,
+  {
+    lifetimeSeconds = 0,
+    bus = noBus,
+    onStatement = () => undefined,
+    onRefusal,
+    onWarning,
+    tokens,
+  }: ReplicaOptions,
 ): Promise<Replica> {
   const db = observed(openDatabase(url, 'identity'), onStatement, (statement) => world.pageRead(statement))
-  const changeLog = await openChangeLog(db, noBus, log)
+  const changeLog = await openChangeLog(
+    db,
+    noBus,
+    onWarning ? Object.assign(Object.create(log), { warn: onWarning }) : log,
+  )
   const maintenance = { check: nothing, export: nothing }
   const service = openService({
     changeLog,

@@ -21,6 +21,9 @@ export interface Refused {
   readonly kid?: string | undefined
   readonly signerId?: string | undefined
   readonly signer?: string | undefined
+  /** Of an external token for another audience: its audiences, and the one that is expected. */
+  readonly audience?: string | undefined
+  readonly expectedAudience?: string | undefined
   /** What the reason leaves open. */
   readonly detail?: string | undefined
   /** Why a second token of the request is refused, too. */

@@ -1,7 +1,7 @@
-import { generateKeyPairSync } from 'node:crypto'
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { anything, assert, property, string } from 'fast-check'
 import { expect, test } from 'vitest'
-import { algorithmsOf, headOf, subjectIn, TokenError } from './external-token.js'
+import { algorithmsOf, headOf, keyFor, subjectIn, TokenError } from './external-token.js'
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value) ?? '').toString('base64url')
 const compact = (header: unknown, payload: unknown): string => `${part(header)}.${part(payload)}.c2ln`
@@ -56,4 +56,23 @@ test.each([
   const allowed = algorithmsOf(publicKey)
   expect(allowed[0]).toBe(first)
   expect(allowed.every((one) => one.slice(0, 2) === first?.slice(0, 2) || /^(PS|Ed)/.test(one))).toBe(true)
+})
+
+test('a key is used for the algorithms that its issuer names', () => {
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey
+  const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey
+  const of = (key: KeyObject, alg?: string) => ({ key, alg })
+  expect(keyFor('RS256', [of(rsa)])).toBe(rsa)
+  expect(keyFor('RS256', [of(rsa, 'PS256')])).toBeUndefined()
+  expect(keyFor('RS256', [of(rsa, 'PS256'), of(rsa, 'RS256')])).toBe(rsa)
+  expect(keyFor('ES256', [of(rsa), of(ec)])).toBe(ec)
+  expect(keyFor('ES256', [of(rsa, 'ES256')])).toBeUndefined()
+})
+
+test.each([
+  ['EdDSA', 'Ed25519'],
+  ['Ed25519', 'EdDSA'],
+] as const)('a key for %s is used for %s, which is the same', (alg, algorithm) => {
+  const key = generateKeyPairSync('ed25519').publicKey
+  expect(keyFor(algorithm, [{ key, alg }])).toBe(key)
 })

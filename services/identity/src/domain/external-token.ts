@@ -79,6 +79,23 @@ const ofCurve: Readonly<Record<string, readonly Algorithm[]>> = {
   secp521r1: ['ES512'],
 }
 
+/** RFC 9864 gives EdDSA with this curve a name of its own. */
+export const isSameAlgorithm = (one: string, other: string): boolean => nameOf(one) === nameOf(other)
+
+const nameOf = (algorithm: string): string => (algorithm === 'Ed25519' ? 'EdDSA' : algorithm)
+
+/** A key, and the only algorithm that its issuer allows for it. Undefined: any of its type. */
+export interface TokenKey {
+  readonly key: KeyObject
+  readonly alg: string | undefined
+}
+
+/** The first key that may verify this algorithm. */
+export const keyFor = (algorithm: Algorithm, keys: readonly TokenKey[]): KeyObject | undefined =>
+  keys.find(
+    ({ key, alg = algorithm }) => algorithmsOf(key).includes(algorithm) && isSameAlgorithm(alg, algorithm),
+  )?.key
+
 /** The algorithms that a key may verify, whatever the token says. */
 export function algorithmsOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): readonly Algorithm[] {
   if (asymmetricKeyType === 'rsa') return ofRsa

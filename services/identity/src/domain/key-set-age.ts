@@ -5,8 +5,8 @@ export interface KeySetState {
   readonly failedAtMs: number | null
   /** Consecutive failed fetches. */
   readonly failures: number
-  /** Key ids that were not there, and when that was found. */
-  readonly missed: Readonly<Record<string, number>>
+  /** Consecutive fetches for a key id that they did not bring. */
+  readonly misses: number
   readonly nowMs: number
 }
 
@@ -17,9 +17,9 @@ const AGING_MS = 5 * MINUTE_MS
 const OLD_MS = 15 * MINUTE_MS
 /** From then on the keys do not count: the issuer has been away for too long. */
 const LOST_MS = 24 * 60 * MINUTE_MS
-const MISS_MS = MINUTE_MS
-const MOST_MISSES = 5
 const FIRST_PAUSE_MS = 1000
+/** Clients can name any key: they cause at most one fetch in this time. A new key is found as soon. */
+const MISSED_PAUSE_MS = 8000
 
 export type KeySetAge = 'fresh' | 'aging' | 'old' | 'lost'
 
@@ -32,23 +32,20 @@ export function ageOf({ fetchedAtMs, nowMs }: Pick<KeySetState, 'fetchedAtMs' | 
 }
 
 /**
- * Whether a use may cause a fetch. Failed fetches are repeated after a pause that doubles up to a minute.
- * @param missing the key id that is not in the set
+ * Whether a use may cause a fetch. Those that failed, or brought no key of the name, are repeated after a pause that
+ * doubles: issuers use new keys before all of their servers publish them.
+ * @param isMissing the set has no key of the name
  */
-export function isFetchDue(state: KeySetState, missing: string | undefined): boolean {
-  const { failedAtMs, failures, nowMs } = state
-  if (failures > 0 && failedAtMs !== null && nowMs - failedAtMs < pauseMs(failures)) return false
+export function isFetchDue(state: KeySetState, isMissing: boolean): boolean {
+  const { fetchedAtMs, failedAtMs, failures, nowMs } = state
+  if (nowMs - (failedAtMs ?? 0) < pauseMs(failures, MINUTE_MS)) return false
   if (ageOf(state) !== 'fresh') return true
-  if (missing === undefined) return false
-  const recent = recentlyMissed(state)
-  return !Object.hasOwn(recent, missing) && Object.keys(recent).length < MOST_MISSES
+  return isMissing && nowMs - (fetchedAtMs ?? 0) >= pauseMs(state.misses, MISSED_PAUSE_MS)
 }
 
-const pauseMs = (failures: number): number => Math.min(FIRST_PAUSE_MS * 2 ** (failures - 1), MINUTE_MS)
+const pauseMs = (count: number, longestMs: number): number =>
+  count === 0 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** (count - 1), longestMs)
 
-/** Key ids that cause no fetch again. At most five, whatever clients send. */
-export const recentlyMissed = ({
-  missed,
-  nowMs,
-}: Pick<KeySetState, 'missed' | 'nowMs'>): KeySetState['missed'] =>
-  Object.fromEntries(Object.entries(missed).filter(([, atMs]) => nowMs - atMs < MISS_MS))
+/** The count after a fetch that did not bring the key. */
+export const missesAfter = ({ misses, fetchedAtMs, nowMs }: KeySetState): number =>
+  nowMs - (fetchedAtMs ?? 0) < MINUTE_MS ? Math.min(misses + 1, 1000) : 1

@@ -1,16 +1,29 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { isSameKey, isTokenText, soundKey } from '@overlay/x509'
+import { algorithmsOf, isSameAlgorithm } from './external-token.js'
 
 /** A public key as it is stored. */
-export interface PublishedKey {
+export interface StoredKey {
   /** DER of its SubjectPublicKeyInfo, base64. */
   readonly spki: string
   /** The only algorithm that it verifies, if its issuer says so. */
   readonly alg?: string
 }
 
+/** The keys of one name. */
+export interface PublishedKey extends StoredKey {
+  /** Further ones, for other algorithms. */
+  readonly others?: readonly StoredKey[]
+}
+
 /** Keys by `kid`. */
 export type KeySet = Readonly<Record<string, PublishedKey>>
+
+/** A key that cannot verify signatures here. */
+export interface UnusableKey {
+  readonly kid: string
+  readonly reason: string
+}
 
 /** A document that is no set of keys. The message is for operators. */
 export class KeySetError extends Error {
@@ -19,28 +32,51 @@ export class KeySetError extends Error {
 
 const MOST_KEYS = 100
 
+type Entry = Readonly<Record<string, unknown>>
+
 /**
  * Reads a JSON Web Key Set. Leaves out keys that cannot verify signatures here: those for other purposes, without `kid`,
  * of other types, weak, or whose certificate has another key. Throws KeySetError if the document is not a set.
  */
-export function keysIn(json: string): KeySet {
-  const entries = listIn(json)
-  const found = new Map<string, PublishedKey | undefined>()
-  for (const entry of entries) {
-    const { kid, alg, use = 'sig', key_ops: operations = ['verify'] } = entry
-    if (!isTokenText(kid) || use !== 'sig' || !Array.isArray(operations) || !operations.includes('verify'))
-      continue
-    const spki = keyIn(entry)?.export({ format: 'der', type: 'spki' }).toString('base64')
-    if (spki === undefined) continue
-    const before = found.get(kid)
-    // two keys of one name: it is not known which is meant
-    const isAmbiguous = found.has(kid) && before?.spki !== spki
-    found.set(kid, isAmbiguous ? undefined : { spki, ...(typeof alg === 'string' && { alg }) })
+export function keysIn(json: string): { readonly keys: KeySet; readonly unusable: readonly UnusableKey[] } {
+  const unusable: UnusableKey[] = []
+  const found = new Map<string, Candidate[]>()
+  for (const entry of listIn(json)) {
+    const { kid } = entry
+    try {
+      if (!isTokenText(kid)) throw new KeySetError('kid is not a text')
+      found.set(kid, [...(found.get(kid) ?? []), candidateIn(entry)])
+    } catch (err) {
+      unusable.push({ kid: typeof kid === 'string' ? kid : '', reason: messageOf(err) })
+    }
   }
-  return Object.fromEntries([...found].flatMap(([kid, key]) => (key ? [[kid, key]] : [])))
+  const keys = [...found].flatMap(([kid, candidates]): [string, PublishedKey][] => {
+    const clear = candidates.filter((one) => !candidates.some((other) => isAmbiguous(one, other)))
+    if (clear.length < candidates.length)
+      unusable.push({ kid, reason: 'several keys have this kid for one algorithm' })
+    const [first, ...others] = withoutRepetitions(clear.map(({ stored }) => stored))
+    return first ? [[kid, { ...first, ...(others.length > 0 && { others }) }]] : []
+  })
+  return { keys: Object.fromEntries(keys), unusable }
 }
 
-function listIn(json: string): readonly Readonly<Record<string, unknown>>[] {
+/** Several entries may have one name if they are for different algorithms (RFC 7517, 4.5). */
+export const keysOf = ({ others = [], ...first }: PublishedKey): readonly StoredKey[] => [first, ...others]
+
+interface Candidate {
+  readonly stored: StoredKey
+  readonly algorithms: readonly string[]
+}
+
+/** Two keys of one name and algorithm: it is not known which is meant. */
+const isAmbiguous = (one: Candidate, other: Candidate): boolean =>
+  one.stored.spki !== other.stored.spki &&
+  one.algorithms.some((alg) => other.algorithms.some((of) => isSameAlgorithm(alg, of)))
+
+const withoutRepetitions = (keys: readonly StoredKey[]): StoredKey[] =>
+  keys.filter((key, at) => keys.findIndex(({ spki, alg }) => spki === key.spki && alg === key.alg) === at)
+
+function listIn(json: string): readonly Entry[] {
   let keys: unknown
   try {
     keys = (JSON.parse(json) as { readonly keys?: unknown } | null)?.keys
@@ -49,20 +85,44 @@ function listIn(json: string): readonly Readonly<Record<string, unknown>>[] {
   }
   if (!Array.isArray(keys)) throw new KeySetError('the document has no list of keys')
   if (keys.length > MOST_KEYS) throw new KeySetError(`the document has more than ${MOST_KEYS} keys`)
-  return keys.filter((key) => typeof key === 'object' && key !== null)
+  return keys.filter((key) => typeof key === 'object' && key !== null).map(withoutEmptyMembers)
 }
 
-function keyIn(entry: Readonly<Record<string, unknown>>): KeyObject | undefined {
-  const { kty, x5c, alg: _alg, use: _use, key_ops: _operations, kid: _kid, ...parameters } = entry
-  try {
-    const certified = Array.isArray(x5c) ? certifiedKey(x5c[0]) : undefined
-    const isPlain = ['n', 'x'].some((name) => Object.hasOwn(parameters, name))
-    const plain = isPlain ? plainKey({ ...parameters, kty }) : undefined
-    if (certified && plain && !isSameKey(certified, plain)) return undefined
-    return plain ?? certified
-  } catch {
-    return undefined // one bad key does not spoil the others
+/** Some providers write members that they do not use as null, an empty text or an empty list. */
+const withoutEmptyMembers = (entry: Entry): Entry =>
+  Object.fromEntries(
+    Object.entries(entry).filter(
+      ([, value]) => value !== null && value !== '' && !(Array.isArray(value) && value.length === 0),
+    ),
+  )
+
+function candidateIn(entry: Entry): Candidate {
+  const { alg, use = 'sig', key_ops: operations = ['verify'] } = entry
+  if (use !== 'sig') throw new KeySetError('use is not sig')
+  if (!Array.isArray(operations) || !operations.includes('verify'))
+    throw new KeySetError('key_ops does not contain verify')
+  if (alg !== undefined && typeof alg !== 'string') throw new KeySetError('alg is not a text')
+  const key = keyIn(entry)
+  const ofType = algorithmsOf(key)
+  if (alg !== undefined && !ofType.some((one) => isSameAlgorithm(one, alg)))
+    throw new KeySetError('alg does not fit the key, or is not supported')
+  const spki = key.export({ format: 'der', type: 'spki' }).toString('base64')
+  return {
+    stored: { spki, ...(alg !== undefined && { alg }) },
+    algorithms: alg === undefined ? ofType : [alg],
   }
+}
+
+function keyIn(entry: Entry): KeyObject {
+  const { x5c } = entry
+  const certified = Array.isArray(x5c) ? certifiedKey(x5c[0]) : undefined
+  const isPlain = ['n', 'x'].some((name) => Object.hasOwn(entry, name))
+  const plain = isPlain ? plainKey(entry) : undefined
+  if (certified && plain && !isSameKey(certified, plain))
+    throw new KeySetError('its certificate has another key')
+  const key = plain ?? certified
+  if (!key) throw new KeySetError('it has no public key')
+  return key
 }
 
 /** differs: both the standard encoding and that of URLs are read. */
@@ -72,9 +132,11 @@ function certifiedKey(der: unknown): KeyObject {
 }
 
 /** Only the members of public keys: with `d`, a private key would be read. */
-function plainKey({ kty, n, e, crv, x, y }: Readonly<Record<string, unknown>>): KeyObject {
+function plainKey({ kty, n, e, crv, x, y }: Entry): KeyObject {
   const members = Object.entries({ kty, n, e, crv, x, y }).filter(([, value]) => typeof value === 'string')
   return sound(createPublicKey({ key: Object.fromEntries(members) as JsonWebKey, format: 'jwk' }))
 }
 
 const sound = (key: KeyObject): KeyObject => soundKey(key.export({ format: 'der', type: 'spki' }))
+
+const messageOf = (err: unknown): string => (err instanceof Error ? err.message : 'it cannot be read')

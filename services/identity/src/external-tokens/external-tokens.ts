@@ -1,9 +1,10 @@
+import type { KeyObject } from 'node:crypto'
 import type { ChangeLog } from '@overlay/platform/change-log'
 import { errors, type JWTPayload, jwtVerify } from 'jose'
-import { algorithmsOf, headOf, subjectIn, TokenError } from '../domain/external-token.js'
+import { headOf, keyFor, subjectIn, TokenError } from '../domain/external-token.js'
 import type { Signer } from '../store/signers.js'
 import type { FetchRules } from './fetch-keys.js'
-import { openSignerKeys, type SignerKey } from './signer-keys.js'
+import { openSignerKeys } from './signer-keys.js'
 
 export interface TokenSettings extends FetchRules {
   /** How far the clocks of issuers may differ from ours. */
@@ -27,6 +28,9 @@ export interface TokenFacts {
   kid?: string
   signerId?: string
   signer?: string
+  /** Of a token for another one: its audiences, and that of the signer. */
+  audience?: string
+  expectedAudience?: string
 }
 
 export interface ExternalTokens extends AsyncDisposable {
@@ -44,13 +48,13 @@ export function openExternalTokens(
     async verify(token, now, facts) {
       const { algorithm, kid, issuer } = headOf(token)
       Object.assign(facts, { issuer, kid })
-      const found = await keys.find(issuer, kid, ({ id, name }) => {
+      const { signer, keys: found } = await keys.find(issuer, kid, ({ id, name }) => {
         Object.assign(facts, { signerId: id, signer: name })
       })
-      const { signer, alg, key } = found
-      if (!algorithmsOf(key).includes(algorithm) || (alg !== undefined && alg !== algorithm))
-        throw new TokenError('unsafe token', 'its algorithm is not that of the key')
-      const claims = await verified(token, found, algorithm, now, settings)
+      const key = keyFor(algorithm, found)
+      if (!key) throw new TokenError('unsafe token', 'its algorithm is not that of the key')
+      const rules = { ...settings, algorithm, now }
+      const claims = await verified(token, signer, key, rules, facts)
       return {
         signer,
         subject: subjectIn(claims, signer.claimsProperty),
@@ -61,14 +65,18 @@ export function openExternalTokens(
   }
 }
 
+interface VerificationRules extends TokenSettings {
+  readonly algorithm: string
+  readonly now: Date
+}
+
 async function verified(
   token: string,
-  { signer, key }: SignerKey,
-  algorithm: string,
-  now: Date,
-  { skewSeconds, isExpiryRequired }: TokenSettings,
+  { issuer, audience }: Signer,
+  key: KeyObject,
+  { algorithm, now, skewSeconds, isExpiryRequired }: VerificationRules,
+  facts: TokenFacts,
 ): Promise<JWTPayload> {
-  const { issuer, audience } = signer
   // the library ignores an empty audience
   if (audience === '') throw new TokenError('wrong audience', 'the signer has no audience')
   try {
@@ -82,9 +90,14 @@ async function verified(
     })
     return payload
   } catch (err) {
+    if (err instanceof errors.JWTClaimValidationFailed && err.claim === 'aud')
+      Object.assign(facts, { audience: audienceIn(err.payload), expectedAudience: audience })
     throw tokenErrorOf(err)
   }
 }
+
+const audienceIn = ({ aud }: JWTPayload): string =>
+  aud === undefined ? '(none)' : [aud].flat().map(String).join(', ')
 
 function tokenErrorOf(err: unknown): TokenError {
   const cause = { cause: err }

@@ -1,7 +1,10 @@
 import { lookup as resolve } from 'node:dns/promises'
-import { request as requestHttp } from 'node:http'
+import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { type BlockList, isIP, type LookupFunction } from 'node:net'
+import { pipeline, type Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
+import { printable } from '@overlay/platform/process'
 import { isAllowedAddress } from '../domain/public-address.js'
 
 /** From where keys of issuers may be fetched. */
@@ -24,8 +27,8 @@ export const FETCH_MS = 5000
 const MOST_BYTES = 256 * 1024
 
 /**
- * Gets a document from an address that an administrator has set. Follows no redirect, uses no proxy and connects only
- * to addresses that the rules allow: those of the connection itself, however the name resolves.
+ * Gets a text from an address that an administrator has set. Follows no redirect, uses no proxy and connects only to
+ * addresses that the rules allow: those of the connection itself, however the name resolves.
  */
 export function fetchDocument(
   endpoint: string,
@@ -55,22 +58,50 @@ export function fetchDocument(
     })
     request.on('error', (cause) => fail(cause instanceof FetchError ? cause : failure(cause)))
     request.on('response', (response) => {
-      const { statusCode, headers } = response
-      if (statusCode !== 200) return fail(new FetchError(`the answer has status ${statusCode}`))
-      if (headers['content-encoding']) return fail(new FetchError('the answer is compressed'))
-      const chunks: Buffer[] = []
-      let size = 0
-      response.on('error', (cause) => fail(failure(cause)))
-      response.on('data', (chunk: Buffer) => {
-        size += chunk.length
-        if (size > MOST_BYTES) fail(new FetchError(`the answer is longer than ${MOST_BYTES / 1024} KiB`))
-        else chunks.push(chunk)
-      })
-      response.on('end', () => fulfil(Buffer.concat(chunks).toString()))
-      response.on('close', () => fail(new FetchError('the answer is incomplete')))
+      const refusal = refusalOf(response)
+      if (refusal !== undefined) return fail(new FetchError(refusal))
+      readText(plainBody(response)).then(fulfil, fail)
     })
     request.end()
   })
+}
+
+/** Why the answer is no document. Undefined: it may be one. */
+function refusalOf({ statusCode = 0, headers }: IncomingMessage): string | undefined {
+  const { location } = headers
+  if (statusCode >= 300 && statusCode < 400 && location !== undefined)
+    return `the answer is a redirect (${statusCode}) to ${printable(location, 200)}, and redirects are not followed: set that address`
+  if (statusCode !== 200) return `the answer has status ${statusCode}`
+  const encoding = encodingOf(headers)
+  return ['identity', 'gzip', 'x-gzip'].includes(encoding)
+    ? undefined
+    : `the answer is compressed as ${printable(encoding, 20)}; only gzip is read`
+}
+
+const encodingOf = (headers: IncomingHttpHeaders): string =>
+  headers['content-encoding']?.trim().toLowerCase() || 'identity'
+
+/** Some servers compress without being asked. */
+const plainBody = (response: IncomingMessage): Readable =>
+  encodingOf(response.headers) === 'identity' ? response : pipeline(response, createGunzip(), () => undefined) // the reader sees the error
+
+/** The limit is one of what is decompressed. A byte order mark is left out. */
+async function readText(body: Readable): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > MOST_BYTES) throw new FetchError(`the answer is longer than ${MOST_BYTES / 1024} KiB`)
+      chunks.push(chunk)
+    }
+  } catch (err) {
+    if (err instanceof FetchError) throw err
+    throw new FetchError(`the answer cannot be read: ${err instanceof Error ? err.message : err}`, {
+      cause: err,
+    })
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks))
 }
 
 const failure = (cause: Error): FetchError => new FetchError(`not reached: ${cause.message}`, { cause })

@@ -1,10 +1,10 @@
 import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ChangeLog } from '@overlay/platform/change-log'
-import { metrics } from '@overlay/platform/process'
-import { TokenError } from '../domain/external-token.js'
-import { ageOf, isFetchDue, recentlyMissed } from '../domain/key-set-age.js'
-import { keysIn, type PublishedKey } from '../domain/published-keys.js'
+import { metrics, printable } from '@overlay/platform/process'
+import { TokenError, type TokenKey } from '../domain/external-token.js'
+import { ageOf, isFetchDue, missesAfter } from '../domain/key-set-age.js'
+import { type KeySet, keysIn, keysOf, type PublishedKey, type UnusableKey } from '../domain/published-keys.js'
 import {
   beginFetch,
   enabledSigner,
@@ -17,12 +17,10 @@ import {
 } from '../store/signers.js'
 import { FETCH_MS, type FetchRules, fetchDocument } from './fetch-keys.js'
 
-/** A signer with the key that its token names. */
+/** A signer with the keys of the name that its token has. */
 export interface SignerKey {
   readonly signer: Signer
-  readonly key: KeyObject
-  /** The only algorithm that the issuer allows for the key. Undefined: any of its type. */
-  readonly alg: string | undefined
+  readonly keys: readonly TokenKey[]
 }
 
 /** The keys of signers. */
@@ -37,6 +35,8 @@ export interface SignerKeys extends AsyncDisposable {
 const POLL_MS = 50
 const LEASE_MS = FETCH_MS + 2000
 const MOST_IMPORTED = 1000
+/** In the log. */
+const LONGEST_KID = 128
 
 export function openSignerKeys({ db, log }: Pick<ChangeLog, 'db' | 'log'>, rules: FetchRules): SignerKeys {
   const running = new Map<string, Promise<void>>()
@@ -52,10 +52,13 @@ export function openSignerKeys({ db, log }: Pick<ChangeLog, 'db' | 'log'>, rules
     return key
   }
 
-  const withKey = (signer: Signer, { spki, alg }: PublishedKey): SignerKey => {
-    const read = () => createPublicKey({ key: Buffer.from(spki, 'base64'), format: 'der', type: 'spki' })
-    return { signer, key: importOnce(spki, read), alg }
-  }
+  const withKeys = (signer: Signer, published: PublishedKey): SignerKey => ({
+    signer,
+    keys: keysOf(published).map(({ spki, alg }) => {
+      const read = () => createPublicKey({ key: Buffer.from(spki, 'base64'), format: 'der', type: 'spki' })
+      return { key: importOnce(spki, read), alg }
+    }),
+  })
 
   /** Fetches the keys, or waits for the replica that does. Nothing, if no fetch is due. */
   async function refresh(signer: Signer, endpoint: string, missing: string | undefined): Promise<void> {
@@ -64,7 +67,7 @@ export function openSignerKeys({ db, log }: Pick<ChangeLog, 'db' | 'log'>, rules
       if (!state) return undefined
       if (state.isBusy) return { state, isOurs: false, fetchNumber: state.fetchNumber }
       // another replica may have fetched it since this one looked
-      if (!isFetchDue(state, state.isFound ? undefined : missing)) return undefined
+      if (!isFetchDue(state, missing !== undefined && !state.isFound)) return undefined
       return { state, isOurs: true, fetchNumber: await beginFetch(tx, signer.id, LEASE_MS) }
     })
     if (work?.isOurs) await fetchKeys(signer, endpoint, work.fetchNumber, work.state, missing)
@@ -81,13 +84,13 @@ export function openSignerKeys({ db, log }: Pick<ChangeLog, 'db' | 'log'>, rules
     missing: string | undefined,
   ): Promise<void> {
     try {
-      const keys = keysIn(await fetchDocument(endpoint, rules))
-      const isMissed = missing !== undefined && !Object.hasOwn(keys, missing)
-      // as a literal: an assignment would not store a kid such as `__proto__`, which then caused fetches without end
-      const missed = { ...recentlyMissed(state), ...(isMissed && { [missing]: state.nowMs }) }
-      await storeKeys(db, id, fetchNumber, keys, missed)
+      const { keys, unusable } = keysIn(await fetchDocument(endpoint, rules))
+      await storeKeys(db, id, fetchNumber, keys, missesOf(state, missing, keys))
       metrics.keyFetches.inc({ result: 'fetched' })
-      log.info({ signerId: id, signer: name, kids: Object.keys(keys) }, 'keys of a signer fetched')
+      const kids = Object.keys(keys)
+      const facts = { signerId: id, signer: name, kids, unusable: unusable.map(printed) }
+      if (kids.length > 0) log.info(facts, 'keys of a signer fetched')
+      else log.warn({ ...facts, endpoint }, 'keys of a signer fetched, none is usable')
     } catch (err) {
       await storeFailedFetch(db, id, fetchNumber)
       metrics.keyFetches.inc({ result: 'failed' })
@@ -115,26 +118,25 @@ export function openSignerKeys({ db, log }: Pick<ChangeLog, 'db' | 'log'>, rules
         if (kid !== certKid) throw unknownKey()
         return {
           signer,
-          key: importOnce(certPem, () => new X509Certificate(certPem).publicKey),
-          alg: undefined,
+          keys: [{ key: importOnce(certPem, () => new X509Certificate(certPem).publicKey), alg: undefined }],
         }
       }
       if (endpoint === null) throw unknownKey()
       const age = ageOf(signer)
-      if (signer.key && age === 'fresh') return withKey(signer, signer.key)
+      if (signer.key && age === 'fresh') return withKeys(signer, signer.key)
       const refreshing = refreshOnce(signer, endpoint, signer.key ? undefined : kid)
       if (signer.key && age === 'aging') {
         refreshing.catch((err: unknown) =>
           log.warn({ err, signerId: signer.id }, 'keys of a signer not refreshed'),
         )
-        return withKey(signer, signer.key)
+        return withKeys(signer, signer.key)
       }
       await refreshing
       const refreshed = await enabledSigner(db, issuer, kid)
       if (!refreshed || ageOf(refreshed) === 'lost')
         throw new TokenError('keys not available', 'the keys of the signer could not be fetched')
       if (!refreshed.key) throw unknownKey()
-      return withKey(refreshed, refreshed.key)
+      return withKeys(refreshed, refreshed.key)
     },
     async [Symbol.asyncDispose]() {
       stop.abort()
@@ -142,5 +144,12 @@ export function openSignerKeys({ db, log }: Pick<ChangeLog, 'db' | 'log'>, rules
     },
   }
 }
+
+const missesOf = (state: LockedKeySet, missing: string | undefined, keys: KeySet): number => {
+  if (missing === undefined) return state.misses
+  return Object.hasOwn(keys, missing) ? 0 : missesAfter(state)
+}
+
+const printed = ({ kid, reason }: UnusableKey): UnusableKey => ({ kid: printable(kid, LONGEST_KID), reason })
 
 const unknownKey = (): TokenError => new TokenError('unknown key', 'the signer has no key of this name')

@@ -63,11 +63,11 @@ export async function lockKeySet(
     select id, jwks_endpoint from external_jwt_signer where id = ${signerId} and jwks_endpoint = ${endpoint}
         on conflict (signer_id) do update
        set endpoint = excluded.endpoint, keys = '{}', fetched_at = null, fetching_until = null,
-           failed_at = null, failures = 0, missed = '{}'
+           failed_at = null, failures = 0, misses = 0
      where signer_key_set.endpoint <> excluded.endpoint`)
   const { rows } = await tx.query<LockedKeySet>(sql`
     select extract(epoch from fetched_at)::float8 * 1000 as "fetchedAtMs",
-           extract(epoch from failed_at)::float8 * 1000 as "failedAtMs", failures, missed,
+           extract(epoch from failed_at)::float8 * 1000 as "failedAtMs", failures, misses,
            coalesce(fetching_until > clock_timestamp(), false) as "isBusy",
            coalesce(keys ? ${missing ?? null}::text, false) as "isFound", fetch_number::float8 as "fetchNumber",
            extract(epoch from clock_timestamp())::float8 * 1000 as "nowMs"
@@ -85,17 +85,11 @@ export async function beginFetch(tx: Tx, signerId: string, forMs: number): Promi
 }
 
 /** Replaces the keys. Does nothing if a later fetch has begun. */
-export const storeKeys = (
-  db: Db,
-  signerId: string,
-  fetchNumber: number,
-  keys: KeySet,
-  missed: KeySetState['missed'],
-) =>
+export const storeKeys = (db: Db, signerId: string, fetchNumber: number, keys: KeySet, misses: number) =>
   db.query(
     sql`
     update signer_key_set
-       set keys = ${JSON.stringify(keys)}::jsonb, missed = ${JSON.stringify(missed)}::jsonb,
+       set keys = ${JSON.stringify(keys)}::jsonb, misses = ${misses},
            fetched_at = clock_timestamp(), fetching_until = null, failed_at = null, failures = 0
      where signer_id = ${signerId} and fetch_number = ${fetchNumber}`,
     'store-signer-keys',
