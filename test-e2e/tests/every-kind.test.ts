@@ -18,6 +18,7 @@ afterAll(() => network[Symbol.asyncDispose]())
 const mounted = (operation: string): boolean => operation in management
 const listed = [...kinds.values()].filter(({ kind }) => mounted(`GET /${kind}`))
 const written = listed.filter(({ kind }) => mounted(`POST /${kind}`) && kind in samples)
+const kebab = (name: string): string => name.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)
 const codeOf = async (method: string, path: string, body?: unknown) => {
   const answer = await admin.call(method, path, body)
   return [answer.status, answer.body.error?.code]
@@ -46,6 +47,38 @@ describe.each(listed.map((entity) => [entity.kind, entity] as const))('%s', (kin
       const sorted = await admin.call('GET', `/${kind}?limit=1&sort=${symbol}`)
       expect([symbol, sorted.status]).toEqual([symbol, type === 'strings' ? 400 : 200])
     }
+  })
+
+  test('attributes in use are listed whole, or by limit and offset', async () => {
+    const path = `/${kebab(entity.singular)}-role-attributes`
+    if (!mounted(`GET ${path}`)) return
+    const words = Array.from({ length: 1203 }, (_, i) => `many-${String(i).padStart(4, '0')}`)
+    const body = (await samples[kind]?.(admin, `${kind}-attributes`)) as object
+    const id = await admin.create(kind, { ...body, roleAttributes: [...words].reverse() })
+    const list = async (query: string) => {
+      const { body } = await admin.call(
+        'GET',
+        `${path}?filter=${encodeURIComponent('id contains "many-"')}${query}`,
+      )
+      return [body.data, body.meta.pagination]
+    }
+    const all = 2 ** 63 // as JSON numbers go
+    const totalCount = words.length
+    expect(await list('')).toEqual([words, { limit: all, offset: 0, totalCount }])
+    expect(await list('&limit=-1&offset=2&sort=name')).toEqual([
+      words.slice(2),
+      { limit: all, offset: 2, totalCount },
+    ])
+    expect(await list('&limit=5&offset=1200')).toEqual([
+      words.slice(1200),
+      { limit: 5, offset: 1200, totalCount },
+    ])
+    expect(await list('&limit=2&offset=1')).toEqual([words.slice(1, 3), { limit: 2, offset: 1, totalCount }])
+    expect(await list(`${encodeURIComponent(' sort by id desc skip 1 limit none')}&limit=3`)).toEqual([
+      words.toReversed().slice(1),
+      { limit: all, offset: 1, totalCount },
+    ])
+    await admin.request('DELETE', `/${kind}/${id}`)
   })
 
   test('an invalid filter is refused', async () => {
@@ -110,6 +143,21 @@ describe.each(written.map((entity) => [entity.kind, entity] as const))('%s', (ki
     const after = await get(id)
     expect(after).toEqual({ ...before, updatedAt: after.updatedAt })
     expect(await codeOf('PUT', `/${kind}/nothing`, body)).toEqual(notFound)
+  })
+
+  test('appData keeps objects and lists', async () => {
+    if (!('appData' in entity.fields)) return
+    const body = (await samples[kind]?.(admin, `${kind}-app`)) as Record<string, unknown>
+    const stored = async (id: string) => (await get(id)).appData
+    const first = { a: { b: ['c', { d: null }] }, list: [1, [true]], text: 'x' }
+    const id = await admin.create(kind, { ...body, appData: first })
+    expect(await stored(id)).toEqual(first)
+    await admin.request('PUT', `/${kind}/${id}`, { ...body, appData: { replaced: [{}] } })
+    expect(await stored(id)).toEqual({ replaced: [{}] })
+    await admin.request(...patch(id, body, { appData: { patched: { deep: [] } } }))
+    expect(await stored(id)).toEqual({ patched: { deep: [] } })
+    await admin.request('PUT', `/${kind}/${id}`, { ...body, appData: null })
+    expect(await stored(id)).toEqual({})
   })
 
   test('a missing required member is named in the error', async () => {

@@ -2,9 +2,10 @@ import { type Entity, memoized, readSchemaOf, symbolsOf } from '@overlay/model'
 import type { Context, ListRequest, ListResponse, Perspective, Selection } from '@overlay/rpc'
 import { around } from '../http/answer.js'
 import { callContext, freshCallContext } from '../http/calls.js'
+import type { Answer } from '../http/endpoint.js'
 import type { Parameter } from '../http/query.js'
 import { queryOf, type RequestContext } from '../http/request-context.js'
-import { forbidStoring, sendBytes, sendParts } from '../http/send.js'
+import { forbidStoring, JSON_TYPE, sendBytes, sendParts } from '../http/send.js'
 
 export const paging: readonly Parameter[] = [
   { name: 'limit', type: 'integer', about: 'Rows at most; -1 for all of them. Without it 10.' },
@@ -16,6 +17,13 @@ export const paging: readonly Parameter[] = [
   },
   { name: 'sort', type: 'string', about: 'Up to five symbols, each with asc or desc.' },
 ]
+
+/** wire: the sort parameter has no effect; the console sorts by `name`, which attributes do not have. */
+export const attributePaging: readonly Parameter[] = paging
+  .filter(({ name }) => name !== 'sort')
+  .map((one) =>
+    one.name === 'limit' ? { ...one, about: 'Attributes at most. Without it all of them.' } : one,
+  )
 
 export const byRole: readonly Parameter[] = [
   { name: 'roleFilter', type: 'strings', about: 'Role attributes (#word) or ids (@id) that rows must have.' },
@@ -59,11 +67,38 @@ export async function list(
 ): Promise<Response> {
   const first = await fetch(request, callContext(c))
   if (showsTokens(entity)) forbidStoring(c)
-  const end = `],"meta":${metaOf(filterable(entity), first)}}`
-  if (first.next.length > 0) return allPages(c, entity.listType, end, first, request, fetch)
+  return answerFrom(c, { type: entity.listType, fields: filterable(entity) }, first, request, fetch, onPage)
+}
+
+/** Attributes in use, as strings. */
+export async function listAttributes(
+  c: RequestContext,
+  request: ListRequest,
+  fetch: List,
+): Promise<Response> {
+  const first = await fetch(request, callContext(c))
+  return answerFrom(c, { type: JSON_TYPE, fields: '["id"]' }, first, request, fetch)
+}
+
+interface ListForm {
+  readonly type: string
+  /** JSON of the symbols that filters may name. */
+  readonly fields: string
+}
+
+function answerFrom(
+  c: RequestContext,
+  { type, fields }: ListForm,
+  first: ListResponse,
+  request: ListRequest,
+  fetch: List,
+  onPage?: (page: ListResponse, body: Buffer) => void,
+): Answer {
+  const end = `],"meta":${metaOf(fields, first)}}`
+  if (first.next.length > 0) return allPages(c, type, end, first, request, fetch)
   const body = around('{"data":', first.rows, end.slice(1))
   onPage?.(first, body)
-  return sendBytes(c, 200, body, entity.listType)
+  return sendBytes(c, 200, body, type)
 }
 
 const filterable = memoized((entity: Entity) => JSON.stringify([...symbolsOf(entity).keys()]))
@@ -78,7 +113,7 @@ const showsTokens = memoized((entity: Entity) => {
 })
 
 /** The limit is text: "all" is 9223372036854775807, beyond the precision of numbers. */
-export const metaOf = (fields: string, { limit, offset, total }: Omit<ListResponse, 'rows'>): string =>
+const metaOf = (fields: string, { limit, offset, total }: Omit<ListResponse, 'rows'>): string =>
   `{"filterableFields":${fields},"pagination":{"limit":${limit},"offset":${offset},"totalCount":${total}}}`
 
 function allPages(

@@ -3,7 +3,7 @@ import { noQuery } from '@overlay/platform/kind-store'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { context, faultOf, type Pki, type Row, startPki } from './network.js'
-import { type Authority, newAuthority, newCsr, newKey } from './openssl.js'
+import { type Authority, newAuthority, newCsr, newIntermediate, newKey } from './openssl.js'
 
 let pki: Pki
 const waitedFor: unknown[] = []
@@ -128,6 +128,53 @@ test('the order of checks of a verification is the original one', async () => {
   later = 0
   await verify(id, good + newCsr()) // what follows the block is ignored
   expect(await codeOf(good)).toBe('CA_ALREADY_VERIFIED')
+})
+
+test('an authority is verified by a certificate of an intermediate, if the chain follows', async () => {
+  const { id, authority } = await newCa()
+  const token = String((await get(id)).verificationToken)
+  const upper = newIntermediate(authority)
+  const lower = newIntermediate(upper)
+  const leaf = lower.certify(token)
+  const refusal = async (pem: string) => (await faultOf(verify(id, pem))).slice(0, 2)
+  const refused = (reason: string) => ['CERTIFICATE_FAILED_VALIDATION', expect.stringContaining(reason)]
+  for (const part of [leaf, leaf + lower.cert, leaf + upper.cert, leaf + newIntermediate(upper).cert])
+    expect(await refusal(part)).toEqual(refused('an intermediate that follows the certificate'))
+  expect(await refusal(lower.cert + leaf)).toEqual([
+    'INVALID_COMMON_NAME',
+    expect.stringContaining('must be the first one'),
+  ])
+  expect(await refusal(lower.cert + lower.certify('wrong'))).toEqual(['INVALID_COMMON_NAME'])
+  const elsewhere = newIntermediate(newAuthority())
+  expect(await refusal(elsewhere.certify(token) + elsewhere.cert)).toEqual(refused('has signed it'))
+  await verify(id, leaf + authority.cert + upper.cert + lower.cert) // intermediates in any order
+  expect(await get(id)).toMatchObject({ isVerified: true })
+})
+
+test.each([
+  ['that is no authority', 'basicConstraints=critical,CA:FALSE', newKey(), 'has signed it'],
+  ['whose key must not sign', 'basicConstraints=CA:TRUE\nkeyUsage=digitalSignature', newKey(), 'signed it'],
+  ['with a weak key', 'basicConstraints=critical,CA:TRUE', newKey('RSA-1024'), 'RSA key'],
+])('an intermediate %s verifies nothing', async (_what, extensions, key, reason) => {
+  const { id, authority } = await newCa()
+  const token = String((await get(id)).verificationToken)
+  const between = newIntermediate(authority, extensions, key)
+  const [code, detail] = await faultOf(verify(id, between.certify(token) + between.cert))
+  expect([code, detail]).toEqual(['CERTIFICATE_FAILED_VALIDATION', expect.stringContaining(reason)])
+  expect(await get(id)).toMatchObject({ isVerified: false })
+})
+
+test('an intermediate whose path length is exhausted verifies nothing', async () => {
+  const { id, authority } = await newCa()
+  const token = String((await get(id)).verificationToken)
+  const upper = newIntermediate(authority, 'basicConstraints=critical,CA:TRUE,pathlen:0')
+  const lower = newIntermediate(upper)
+  const [code, detail] = await faultOf(verify(id, lower.certify(token) + lower.cert + upper.cert))
+  expect([code, detail]).toEqual([
+    'CERTIFICATE_FAILED_VALIDATION',
+    'an intermediate may not sign this certificate',
+  ])
+  await verify(id, upper.certify(token) + upper.cert)
 })
 
 test('an authority is verified neither by a weak certificate nor with a weak key of its own', async () => {

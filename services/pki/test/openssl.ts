@@ -68,6 +68,22 @@ export function newAuthority(commonName = 'factory', key = newKey()): Authority 
   const cert = openssl(['req', '-x509', '-new', '-key', 'key', ...subject, '-days', '1', ...constraints], {
     key,
   })
+  return authorityOf(key, cert)
+}
+
+/** Its certificate is signed by `above`. */
+export function newIntermediate(
+  above: Authority,
+  extensions = 'basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign',
+  key = newKey(),
+): Authority {
+  const csr = newCsr('/O=example/CN=intermediate', { key })
+  const signed = ['-CA', 'cert', '-CAkey', 'key', '-CAcreateserial', '-days', '1', '-extfile', 'extensions']
+  const files = { csr, cert: above.cert, key: above.key, extensions }
+  return authorityOf(key, openssl(['x509', '-req', '-in', 'csr', ...signed], files))
+}
+
+function authorityOf(key: string, cert: string): Authority {
   return {
     key,
     cert,

@@ -1,5 +1,4 @@
-import { scalarsOf } from './tags.js'
-import type { Field, Tags, Write } from './types.js'
+import type { Field, Write } from './types.js'
 
 interface Options {
   readonly write?: Write
@@ -132,11 +131,11 @@ export const field = {
     json: true,
     ...(o?.refs && { refs: o.refs }),
   }),
-  /** A flat map like tags. */
-  map: (o?: Options): Field<Tags> => ({
-    ...make<Tags>(map, null, {}, o),
+  /** Any members, replaced as a whole; null is none. differs: keeps objects and lists. */
+  map: (o?: Options): Field<Readonly<Record<string, unknown>>> => ({
+    ...make<Readonly<Record<string, unknown>>>(map, null, {}, o),
     json: true,
-    store: scalarsOf,
+    store: (value) => value ?? {},
   }),
   /** Free words that role lists select by. */
   attributes: (o?: Options): Field<readonly string[] | null> => ({ ...set(o), attributes: true }),

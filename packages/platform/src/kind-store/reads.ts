@@ -99,8 +99,9 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
 
     async listAttributes({ kind, query }, { caller }) {
       const { entity } = kindOf(kind)
-      // wire: only the filter counts; paging and sorting stand in it or nowhere
-      const parsed = parsedQuery({ ...noQuery, filter: query?.filter ?? '', limit: '-1' }, caller)
+      // wire: without a limit all, and the sort parameter has no effect; differs: limit and offset have one
+      const { filter, limit, offset } = query ?? noQuery
+      const parsed = parsedQuery({ ...noQuery, filter, limit: limit || '-1', offset }, caller)
       const listed = sql`(select distinct unnest(role_attributes) as id from ${tableOf(entity)}) as word`
       const rows = {
         from: listed,

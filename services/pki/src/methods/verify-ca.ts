@@ -2,11 +2,13 @@ import { X509Certificate } from 'node:crypto'
 import { writeChanges } from '@overlay/platform/change-log'
 import { Fault } from '@overlay/rpc'
 import {
+  allowsUsage,
   commonNameOf,
   DerError,
   isIssuedBy,
   KeyError,
   partsOfCertificate,
+  pathLengthOf,
   pemBlocksIn,
   signatureSchemeOf,
   soundKey,
@@ -14,9 +16,11 @@ import {
 import { lockCa, markVerified } from '../store/cas.js'
 import type { Deps, PkiMethods } from './deps.js'
 
+const MOST_CERTIFICATES = 8
+
 /**
- * Accepts an authority for a certificate that it has signed and whose common name is the verification token: proof of
- * its key. The steps are the order of checks.
+ * Accepts an authority for a certificate whose common name is the verification token: proof of its key. The authority has
+ * signed it, or (differs) an intermediate of the authority that follows it. The steps are the order of checks.
  */
 export const verifyCa =
   ({ changeLog, now }: Deps): PkiMethods['verifyCa'] =>
@@ -25,55 +29,95 @@ export const verifyCa =
       const ca = await lockCa(tx, id)
       if (!ca) throw new Fault('NOT_FOUND') // wire: without a cause
       if (ca.isVerified) throw new Fault('CA_ALREADY_VERIFIED')
-      const { certificate, commonName } = parseCertificate(certificatePem)
-      if (commonName !== ca.verificationToken) throw new Fault('INVALID_COMMON_NAME')
-      const objection = objectionTo(certificate, new X509Certificate(ca.certPem), now())
+      const { certificate, others } = parseCertificates(certificatePem)
+      if (nameOf(certificate) !== ca.verificationToken) {
+        const isBehind = others.some((other) => nameOf(other) === ca.verificationToken)
+        throw new Fault('INVALID_COMMON_NAME', isBehind ? wrongOrder : undefined)
+      }
+      const objection = objectionTo(certificate, others, new X509Certificate(ca.certPem), now())
       if (objection) throw new Fault('CERTIFICATE_FAILED_VALIDATION', objection)
       return markVerified(tx, ca)
     })
     return { id, position }
   }
 
-/** wire: what follows the first block is ignored. */
-function parseCertificate(text: string): {
+const wrongOrder =
+  'the certificate whose common name is the verification token must be the first one, intermediates follow it'
+
+/** The certificate of the first block, and those that follow it. wire: other blocks behind it are ignored. */
+function parseCertificates(text: string): {
   readonly certificate: X509Certificate
-  readonly commonName: string
+  readonly others: readonly X509Certificate[]
 } {
-  const { value: block } = pemBlocksIn(text).next()
+  const [block, ...behind] = pemBlocksIn(text)
   if (!block) throw new Fault('COULD_NOT_PARSE_BODY')
   if (block.label !== 'CERTIFICATE')
     throw new Fault('EXPECTED_PEM_CERTIFICATE', `expected a block of type CERTIFICATE, got ${block.label}`)
+  const others = behind.filter(({ label }) => label === 'CERTIFICATE').slice(0, MOST_CERTIFICATES - 1)
+  return { certificate: parse(block.text), others: others.map(({ text }) => parse(text)) }
+}
+
+function parse(pem: string): X509Certificate {
   try {
-    const certificate = new X509Certificate(block.text)
-    return { certificate, commonName: commonNameOf(partsOfCertificate(certificate).subject) }
+    const certificate = new X509Certificate(pem)
+    nameOf(certificate)
+    return certificate
   } catch (err) {
     throw new Fault('COULD_NOT_PARSE_DER_BLOCK', undefined, err)
   }
 }
 
+const nameOf = (certificate: X509Certificate): string => commonNameOf(partsOfCertificate(certificate).subject)
+
 function objectionTo(
   certificate: X509Certificate,
+  others: readonly X509Certificate[],
   authority: X509Certificate,
   now: Date,
 ): string | undefined {
-  if (!isIssuedBy(certificate.toString(), authority.toString()))
-    return 'the certificate is not signed by the authority'
-  const isValid = [certificate, authority].every(
+  const path = pathTo(authority, certificate, others)
+  if (!path) return 'neither the authority nor an intermediate that follows the certificate has signed it'
+  const isValid = [...path, authority].every(
     ({ validFrom, validTo }) => new Date(validFrom) <= now && now <= new Date(validTo),
   )
-  if (!isValid) return 'the certificate or the authority is out of date'
-  return weaknessOf(certificate, authority)
+  if (!isValid) return 'the certificate, an intermediate or the authority is out of date'
+  return weaknessOf(path, authority)
 }
 
+/** The certificate and the intermediates up to the authority. Undefined: they do not lead to it. */
+function pathTo(
+  authority: X509Certificate,
+  certificate: X509Certificate,
+  others: readonly X509Certificate[],
+): readonly X509Certificate[] | undefined {
+  const path = [certificate]
+  for (let last = certificate; ; ) {
+    if (hasSigned(authority, last)) return path
+    const issuer = others.find((one) => one.ca && !path.includes(one) && hasSigned(one, last))
+    if (!issuer) return undefined
+    path.push(issuer)
+    last = issuer
+  }
+}
+
+const hasSigned = (issuer: X509Certificate, certificate: X509Certificate): boolean =>
+  isIssuedBy(certificate.toString(), issuer.toString())
+
 /** differs: the original verifies authorities by which no login can succeed. */
-function weaknessOf(certificate: X509Certificate, authority: X509Certificate): string | undefined {
+function weaknessOf(path: readonly X509Certificate[], authority: X509Certificate): string | undefined {
   try {
-    const { publicKey, signature } = partsOfCertificate(certificate)
-    for (const key of [publicKey, partsOfCertificate(authority).publicKey]) soundKey(key)
-    return signatureSchemeOf(signature) ? undefined : `unsupported signature algorithm ${signature.id}`
+    const links = path.map(partsOfCertificate)
+    for (const { publicKey } of [...links, partsOfCertificate(authority)]) soundKey(publicKey)
+    for (const { signature } of links)
+      if (!signatureSchemeOf(signature)) return `unsupported signature algorithm ${signature.id}`
+    const intermediates = links.slice(1)
+    return intermediates.every(mayCertify) ? undefined : 'an intermediate may not sign this certificate'
   } catch (err) {
     if (err instanceof KeyError) return err.message
-    if (err instanceof DerError) return 'could not parse the certificate or the authority'
+    if (err instanceof DerError) return 'could not parse the certificate, an intermediate or the authority'
     throw err
   }
 }
+
+const mayCertify = (intermediate: ReturnType<typeof partsOfCertificate>, below: number): boolean =>
+  allowsUsage(intermediate, 'certificateSign') && below <= (pathLengthOf(intermediate) ?? below)
