@@ -98,3 +98,26 @@ test('a field error returns what was sent, shortened', () => {
   for (const text of Object.values(detail) as string[]) expect(text.length).toBeLessThan(5000)
   expect(String(received(new Fault('NOT_FOUND', long)).detail).length).toBeLessThan(5000)
 })
+
+test.each([
+  ['whole', '-----BEGIN EC PRIVATE KEY-----\nc2VjcmV0\n-----END EC PRIVATE KEY-----\n'],
+  ['cut off', '-----BEGIN PRIVATE KEY-----\nc2VjcmV0'],
+  ['with escaped line ends', '-----BEGIN RSA PRIVATE KEY-----\\nc2VjcmV0\\n-----END RSA PRIVATE KEY-----'],
+  ['longer than what is returned', `-----BEGIN PRIVATE KEY-----\n${'c2VjcmV0'.repeat(2000)}`],
+  ['encrypted', '-----BEGIN ENCRYPTED PRIVATE KEY-----\nc2VjcmV0\n-----END ENCRYPTED PRIVATE KEY-----'],
+])('a fault does not return a private key that is %s', (_what, key) => {
+  const sent = `before\n${key}`
+  const fault = new Fault('COULD_NOT_VALIDATE', sent, undefined, { checks: [{ value: sent }] })
+  for (const each of [received(fault), received(invalid('certPem', sent, { deep: [sent] }))]) {
+    expect(JSON.stringify([each.detail, each.data])).not.toContain('c2VjcmV0')
+    expect(JSON.stringify(each.detail)).toContain('before')
+  }
+})
+
+test('a certificate beside a private key is returned', () => {
+  const certificate = '-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n'
+  const key = '-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n'
+  expect(received(invalid('certPem', 'x', key + certificate)).detail).toMatchObject({
+    value: `[private key]\n${certificate}`,
+  })
+})

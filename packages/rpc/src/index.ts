@@ -27,6 +27,7 @@ export {
   goTime,
   invalid,
   notFound,
+  publicText,
   retryAfter,
   toFault,
   toStatus,
@@ -97,6 +98,7 @@ export { newestConnections } from './newest-connections.js'
 export { type PeerName, peerNameIn, peerNames } from './peer-name.js'
 export { openPeerTls, type PeerTls, type PeerTlsOptions } from './peer-tls.js'
 export { connectPeers, type Peers, type PeersOptions } from './peers.js'
+export { replacePrivateKeys, withoutPrivateKeys } from './private-keys.js'
 export { pooledRandom } from './random-pool.js'
 export { reflection } from './reflection.js'
 export type { Refusal, Refused } from './refusals.js'

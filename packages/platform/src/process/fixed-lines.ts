@@ -8,7 +8,8 @@ export type WriteFacts<N extends string> = (facts: Readonly<Record<N, Fact>>) =>
 
 /**
  * Lines of one message whose members have fixed names, for what is logged so often that the usual way costs too much.
- * Since no name is that of a secret, and values are not objects, there is nothing to redact but passwords in URLs.
+ * Since no name is that of a secret, and values are not objects, there is nothing to redact but passwords in URLs and
+ * private keys.
  * Throws if a name is that of a secret.
  */
 export function fixedLines<N extends string>(

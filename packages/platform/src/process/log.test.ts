@@ -20,11 +20,13 @@ describe('a secret never reaches a line, wherever it lies:', () => {
     ['as an object of its own', { token: { value: SECRET } }],
     ['in a map', { sessions: new Map([['token', SECRET]]) }],
     ['as bytes', { payload: Buffer.from(SECRET) }],
+    ['in a private key', { body: [`-----BEGIN PRIVATE KEY-----\n${SECRET}\n-----END PRIVATE KEY-----`] }],
     ['in a URL', { url: `postgres://policy:${SECRET}@localhost/db` }],
     [
       'in an error',
       { err: Object.assign(new Error('failed'), { token: SECRET, input: { password: SECRET } }) },
     ],
+    ['in a private key of an error', { err: new Error(`not PEM: -----BEGIN PRIVATE KEY-----\n${SECRET}`) }],
     ['in the URL of an error', { err: new Error(`cannot connect to nats://u:${SECRET}@host`) }],
     [
       'in the cause of an error',
@@ -153,9 +155,10 @@ describe('a line with fixed members', () => {
     expect(() => log.fixedLines('request', ['accessToken'])).toThrow('accessToken')
   })
 
-  test('has no password of a URL', () => {
+  test('has no password of a URL, and no private key', () => {
     const { log, lines } = logged('json')
-    requestLine(log)({ path: `https://u:${SECRET}@host/`, status: 400, aborted: undefined, code: undefined })
+    for (const path of [`https://u:${SECRET}@host/`, `-----BEGIN PRIVATE KEY-----\n${SECRET}`])
+      requestLine(log)({ path, status: 400, aborted: undefined, code: undefined })
     expect(lines.join()).not.toContain(SECRET)
   })
 

@@ -1,3 +1,5 @@
+import { withoutPrivateKeys } from '@overlay/rpc'
+
 const SECRET_WORDS = new Set([
   ...['password', 'passwords', 'passphrase', 'secret', 'secrets', 'token', 'tokens', 'jwt', 'key', 'keys'],
   ...['salt', 'hash', 'authorization', 'cookie', 'credentials', 'codes'],
@@ -31,9 +33,9 @@ function clean(value: unknown, depth: number): unknown {
   return members(value, depth + 1)
 }
 
-/** Without the passwords of URLs. */
+/** Without the passwords of URLs and without private keys. */
 export const cleanText = (text: string): string =>
-  text.includes('://') ? text.replace(URL_PASSWORD, '$1***@') : text
+  withoutPrivateKeys(text.includes('://') ? text.replace(URL_PASSWORD, '$1***@') : text)
 
 const URL_PASSWORD = /(:\/\/[^\s/:@]*:)[^\s/@]*@/g
 
