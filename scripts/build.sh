@@ -1,5 +1,5 @@
 #!/bin/sh
-# Bundles every process into <its folder>/dist/main.js. Native packages stay outside: each is found from there.
+# Bundles every process into <its folder>/dist/main.js.
 # The argument is the revision that the processes report.
 set -eu
 cd "$(dirname "$0")/.."
@@ -23,19 +23,6 @@ entries="$entries services/identity/dist/identity-init=services/identity/src/ide
 entries="$entries services/pki/dist/pki-init=services/pki/src/pki-init.ts"
 entries="$entries services/pki/dist/pki-keys=services/pki/src/pki-keys.ts"
 
-# Bundled CommonJS modules expect what ES modules do not have.
-banner="import { createRequire as requireFrom } from 'node:module'
-const require = requireFrom(import.meta.url), __dirname = import.meta.dirname, __filename = import.meta.filename"
-
 # shellcheck disable=SC2086
-node_modules/.bin/esbuild $entries --outdir=. --bundle --platform=node --target=node20 --format=esm \
-  --conditions=source --external:@node-rs/argon2 --external:pg-native --external:*/tracing-sdk.js \
-  --define:OVERLAY_BUILD="{\"version\":\"$version\",\"revision\":\"${1:-unknown}\"}" \
-  --banner:js="$banner" --log-level=warning
-
-# esbuild escapes all characters beyond ASCII except in comments. A single one doubles the memory that the text of a
-# program takes in its process: 3 MiB.
-for entry in $entries; do
-  LC_ALL=C tr -d '\200-\377' <"${entry%%=*}.js" >"${entry%%=*}.ascii"
-  mv "${entry%%=*}.ascii" "${entry%%=*}.js"
-done
+sh scripts/bundle.sh . $entries \
+  --define:OVERLAY_BUILD="{\"version\":\"$version\",\"revision\":\"${1:-unknown}\"}"

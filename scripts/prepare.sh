@@ -46,7 +46,7 @@ END
 # The argument is the revision, where the tree does not show it.
 prepare_build() {
   sources=$({
-    cat package.json pnpm-lock.yaml scripts/build.sh
+    cat package.json pnpm-lock.yaml scripts/build.sh scripts/bundle.sh
     find packages services gateway launcher -name node_modules -prune -o -path '*/src/*' -type f -print0 |
       LC_ALL=C sort -z | xargs -0 cksum
   } | cksum)

@@ -140,6 +140,7 @@ test.each([
   ['ctrl。example。org'],
   ['ctrl\u1806。example。org'],
   [`ctrl${'\u034f'.repeat(60)}。example。org`],
+  [`${'a'.repeat(63)}。example。org`],
   ['ctrl\u2024example\u2024org'],
   ['ctrl\u1806'],
   ['*.example.org'],

@@ -75,7 +75,7 @@ function isGrantedUri(uri: string, trustDomain: string, routerId: string, mayHav
  */
 function isGrantedCommonName(name: string, mayHave: HostRule): boolean {
   const host = hostIn(name.trim())
-  return host ? mayHave(host) : !/[.:*\p{C}。\p{DI}\u1806]/u.test(name.normalize('NFKC'))
+  return host ? mayHave(host) : !/[.:*\p{C}\u3002\p{DI}\u1806]/u.test(name.normalize('NFKC'))
 }
 
 const placeholder = /\[(id|name)\]/g
