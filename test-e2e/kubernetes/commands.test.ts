@@ -42,7 +42,7 @@ interface Target {
   readonly name: string
 }
 
-/** The objects that a command names, as `deploy/pki`, or `job -n overlay migrate-0-1-0`. */
+/** The objects that a command names, as `deploy/pki`, or `job -n overlay migrate-0-2-0`. */
 const targetsOf = (command: string): readonly Target[] =>
   [
     ...command.matchAll(/(?<!-k) ([a-z]+)\/([-\w]+)(?![/\w.])/g),

@@ -85,7 +85,7 @@ describe.each(folders)('%s', (folder) => {
     if (unavailable) skip()
     const objects = objectsOf(folder)
     const workloads = ownWorkloadsIn(objects)
-    expect(workloads.map(({ name }) => name.replace(/-[\d-]+$/, '')).sort()).toEqual(
+    expect(workloads.map(({ name }) => name.replace(/-\d.*$/, '')).sort()).toEqual(
       [...parts, 'migrate'].sort(),
     )
     const containers = workloads.flatMap(({ containers }) => containers)

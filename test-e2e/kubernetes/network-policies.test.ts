@@ -19,7 +19,7 @@ const objectsOf = (overlay: string): readonly KubernetesObject[] => rendered[ove
 
 /** What the policies allow: `identity > pki:7000` between pods, otherwise the place as it is written. */
 function allowedIn(objects: readonly KubernetesObject[], direction: 'ingress' | 'egress'): readonly string[] {
-  const pods = new Map(workloadsIn(objects).map(({ name, labels }) => [name.replace(/-[\d-]+$/, ''), labels]))
+  const pods = new Map(workloadsIn(objects).map(({ name, labels }) => [name.replace(/-\d.*$/, ''), labels]))
   const selected = (selector: Selector) =>
     [...pods].filter(([, labels]) => selects(selector, labels)).map(([name]) => name)
   const textOf = ({ podSelector, namespaceSelector, ipBlock }: Place): readonly string[] => {
