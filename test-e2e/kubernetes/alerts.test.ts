@@ -144,6 +144,18 @@ const cases: readonly Case[] = [
     fire: { OverlayDefect: 0, OverlayPeerRefused: 0, OverlayChangePoisonous: 0 },
   },
   {
+    name: 'loads that fail again and again',
+    series: {
+      [`overlay_follow_load_failed_total${labels({ schema: 'policy', follower: 'policy memory', cause: 'error' })}`]:
+        '_x10 1+7x30',
+      [`overlay_follow_load_failed_total${labels({ schema: 'identity', follower: 'policy memory', cause: 'unavailable' })}`]:
+        '_x10 1+7x30',
+      [`overlay_follow_load_failed_total${labels({ schema: 'identity', follower: 'policy memory', cause: 'error' })}`]:
+        '0x10 1x30',
+    },
+    fire: { OverlayLoadFails: 1 },
+  },
+  {
     name: 'all parts',
     series: Object.fromEntries(parts.map((part) => [`up${labels({ part, process: `${part}-1` })}`, '1x60'])),
     fire: { OverlayNothingScraped: 0, OverlayPartMissing: 0, OverlayProcessDown: 0 },

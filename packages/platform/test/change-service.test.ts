@@ -47,6 +47,7 @@ async function network() {
   const projection = await openProjection(
     remoteSource('identity', remote(ChangeServiceService, peers)),
     {
+      name: 'test',
       kinds: ['identities'],
       apply(changes) {
         for (const { id, json } of changes) {

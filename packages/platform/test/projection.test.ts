@@ -5,6 +5,7 @@ import type { ChangeLog } from '../src/change-log/change-log.js'
 import { localSource } from '../src/change-log/local-source.js'
 import { type Memory, openProjection, type Projection } from '../src/change-log/projection.js'
 import type { Source } from '../src/change-log/source.js'
+import { metrics } from '../src/process/metrics.js'
 import { log, numbersTo, openStreams, rowChange, type Streams, until, write } from './streams.js'
 
 let streams: Streams
@@ -42,6 +43,7 @@ interface TestMemory extends Memory {
 }
 const memory = (): TestMemory => {
   const store: TestMemory = {
+    name: 'test',
     kinds: ['identities'],
     ids: new Set(),
     applied: [],
@@ -204,6 +206,32 @@ test('during a reload it has no position, and callers that wait are served at it
   await Promise.all([reached, waiting])
   expect(projection.position()).toEqual(position)
 })
+
+test('a load that fails is counted with its cause, and repeated until it succeeds', async () => {
+  const store = memory()
+  const { load } = store
+  const source = sourceOf(other)
+  const reasons = [new Fault('UNAVAILABLE'), new Error('no such row')]
+  const failedBefore = await loadFailures()
+  await open(source, {
+    ...store,
+    load() {
+      const reason = reasons.shift()
+      if (reason) throw reason
+      return load()
+    },
+  })
+  expect([...store.ids]).toEqual(['there before'])
+  const failed = await loadFailures()
+  for (const cause of ['unavailable', 'error'] as const) expect(failed[cause] - failedBefore[cause]).toBe(1)
+})
+
+async function loadFailures() {
+  const { values } = await metrics.followLoadFailed.get()
+  const count = (cause: string): number =>
+    values.find(({ labels }) => labels.cause === cause && labels.follower === 'test')?.value ?? 0
+  return { unavailable: count('unavailable'), error: count('error') }
+}
 
 test('a position of an older timeline is met by the head of the newer', async () => {
   const store = memory()

@@ -57,6 +57,7 @@ async function follow(kinds = [CREDENTIALS, 'api-sessions']) {
     row: async () => Buffer.alloc(0),
   }
   const memory = {
+    name: 'test',
     kinds,
     loadedKinds: [CREDENTIALS],
     apply,

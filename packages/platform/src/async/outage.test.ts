@@ -17,9 +17,25 @@ test('a failure that lasts is reported once, with the latest error', () => {
   outage.failed('second')
   expect(reported).toEqual([])
   vi.advanceTimersByTime(1)
-  outage.failed('third')
+  outage.failed('second')
   vi.advanceTimersByTime(60_000)
   expect(reported).toEqual(['second'])
+})
+
+test('while an outage lasts, each cause that replaces another is reported, less and less often', () => {
+  const { reported, outage } = open()
+  const failure = (message: string) => new Error('not followed', { cause: new Error(message) })
+  for (const message of ['too far behind', 'no such row', 'no such row', 'refused', 'no such row']) {
+    outage.failed(failure(message))
+    vi.advanceTimersByTime(60_000)
+  }
+  const causesOf = (): unknown[] => reported.map((err) => (err as { cause: Error }).cause.message)
+  expect(causesOf()).toEqual(['too far behind', 'no such row', 'refused', 'no such row'])
+  for (let i = 0; i < 120; i++) {
+    outage.failed(failure(`at ${i}`))
+    vi.advanceTimersByTime(1000)
+  }
+  expect(reported).toHaveLength(6)
 })
 
 test('a failure that ends in time is not reported', () => {

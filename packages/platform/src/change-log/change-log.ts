@@ -1,6 +1,7 @@
 import type { Change, Changes, Context, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { openAlarm } from '../async/alarm.js'
+import { openOutage } from '../async/outage.js'
 import type { Database, Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
 import { metrics } from '../process/metrics.js'
@@ -79,6 +80,12 @@ export async function openChangeLog(
   })
   let lookedAt = performance.now()
   let isFailing = false
+  const outage = openOutage(
+    (err) => log.warn({ err, schema: db.schema }, 'head of the change log not read'),
+    {
+      lastsMs: 0,
+    },
+  )
 
   async function look(): Promise<Position> {
     const startedAt = performance.now()
@@ -86,11 +93,12 @@ export async function openChangeLog(
       if (isFailing) await ensureTimeline(db) // another server may answer now
       const head = await tail.sync()
       isFailing = false
+      outage.works()
       lookedAt = startedAt
       metrics.databaseAnswered.setToCurrentTime({ schema: db.schema })
       return head
     } catch (err) {
-      if (!isFailing) log.warn({ err, schema: db.schema }, 'head of the change log not read')
+      outage.failed(err)
       isFailing = true
       throw err
     }
@@ -272,6 +280,7 @@ export async function openChangeLog(
       clearTimeout(hintedLook)
       hints[Symbol.dispose]()
       busChanges[Symbol.dispose]()
+      outage[Symbol.dispose]()
       moved.ring()
     },
   }

@@ -103,6 +103,7 @@ export function startConsumer(
   const follower = startFollower(
     source,
     {
+      name: `effects in ${db.schema}`,
       kinds: effects.kinds,
       loadedKinds: effects.kinds,
       gatherMs: GATHER_MS,

@@ -8,6 +8,7 @@ import { openLimit } from '../async/limit.js'
 import { openOutage } from '../async/outage.js'
 import { type Connection, reconnect, withWatchdog } from '../async/reconnect.js'
 import { openSerial } from '../async/serial.js'
+import { isAway } from '../postgres/database-failure.js'
 import { followers, metrics } from '../process/metrics.js'
 import { poisonOf } from './poison.js'
 import { isSamePosition } from './positions.js'
@@ -17,6 +18,8 @@ import { openWaiters } from './waiters.js'
 
 /** Receives followed changes. Each function returns the position that the sink is at; they are called one at a time. */
 export interface Sink {
+  /** In metrics. */
+  readonly name: string
   readonly kinds: readonly string[]
   /** The kinds whose rows a load has. */
   readonly loadedKinds: readonly string[]
@@ -147,6 +150,10 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
         if (sink.mixesLoads) applied = undefined
         await move(() => sink.replace(load, before))
       }
+    }).catch((err: unknown) => {
+      const cause = isAway(err) ? 'unavailable' : 'error'
+      if (!stop.signal.aborted) metrics.followLoadFailed.inc({ schema, follower: sink.name, cause })
+      throw err
     })
     mustReload = false
     if (isSamePosition(applied, from)) {

@@ -19,6 +19,8 @@ export interface Projection
 
 /** The rows in memory. */
 export interface Memory {
+  /** In metrics. */
+  readonly name: string
   readonly kinds: readonly string[]
   /** The kinds whose rows a load has. Absent: all. */
   readonly loadedKinds?: readonly string[]
@@ -67,6 +69,7 @@ export async function openProjection(
   const follower = startFollower(
     source,
     {
+      name: memory.name,
       kinds: memory.kinds,
       loadedKinds: memory.loadedKinds ?? memory.kinds,
       gatherMs: GATHER_MS,

@@ -19,6 +19,7 @@ export function watchKinds(
   },
 ): Promise<Projection> {
   const memory = {
+    name: `changes of ${kinds.join(' and ')}`,
     kinds,
     load: () => ({ add: () => undefined, end: changed }),
     apply(changes: readonly unknown[], upto: Position): void {

@@ -200,6 +200,11 @@ export const metrics = {
     'Changes that could not be applied as received: the row was loaded separately (reloaded), or cannot be read (unknown)',
     ['schema', 'kind', 'outcome'],
   ),
+  followLoadFailed: counter(
+    'overlay_follow_load_failed_total',
+    'Failed loads of all rows of a schema, by follower and cause: the owner or the database was unavailable (unavailable), or another one (error)',
+    ['schema', 'follower', 'cause'],
+  ),
   waitExpired: counter(
     'overlay_follow_wait_expired_total',
     'Requests whose wait for changes of another schema timed out',

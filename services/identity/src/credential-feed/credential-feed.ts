@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { coalesced, runPeriodically } from '@overlay/platform/async'
+import { coalesced, openOutage, runPeriodically } from '@overlay/platform/async'
 import type { Bus, ChangeLog } from '@overlay/platform/change-log'
 import type { Position } from '@overlay/rpc'
 import { logCredentialChanges } from '../store/credential-changes.js'
@@ -44,17 +44,10 @@ export function openCredentialFeed(
   }
   const sharedFlush = coalesced(flush)
 
-  let isFailing = false
-  const sweep = (): Promise<void> =>
-    sharedFlush().then(
-      () => {
-        isFailing = false
-      },
-      (err: unknown) => {
-        if (!isFailing) log.warn({ err }, 'credentials of API sessions not passed on')
-        isFailing = true
-      },
-    )
+  const outage = openOutage((err) => log.warn({ err }, 'credentials of API sessions not passed on'), {
+    lastsMs: 0,
+  })
+  const sweep = (): Promise<void> => sharedFlush().then(outage.works, outage.failed)
   let skipped = 0
   const sweeping = runPeriodically(EVERY_MS, async () => {
     if (bus.connected() && receivers.none() && skipped++ < SKIPPED_AT_REST) return
@@ -85,6 +78,7 @@ export function openCredentialFeed(
       clearTimeout(soon)
       await last
       await sweeping[Symbol.asyncDispose]()
+      outage[Symbol.dispose]()
       receivers[Symbol.dispose]()
     },
   }

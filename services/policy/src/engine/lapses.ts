@@ -1,4 +1,4 @@
-import { openAlarm, openBackoff, yielder } from '@overlay/platform/async'
+import { openAlarm, openBackoff, openOutage, yielder } from '@overlay/platform/async'
 import { type ChangeLog, writeChanges } from '@overlay/platform/change-log'
 import { ownContext } from '@overlay/rpc'
 import { lastLapse, mfaTimings, nextLapse } from '../domain/posture/lapses.js'
@@ -41,14 +41,19 @@ export function startReportingLapses(
 
   async function run(): Promise<void> {
     const backoff = openBackoff(PAUSES)
+    const { log } = changeLog
+    using outage = openOutage((err) => log.warn({ err }, 'lapsed second factors not reported'), {
+      lastsMs: 0,
+    })
     while (!stop.signal.aborted) {
       await schedule.renew(stop.signal)
       const lapsed = schedule.takeUntil(now())
       try {
         await reportLapses(changeLog, lapsed)
         backoff.reset()
+        outage.works()
       } catch (err) {
-        if (backoff.isReset()) changeLog.log.warn({ err }, 'lapsed second factors not reported')
+        outage.failed(err)
         for (const id of lapsed.keys()) schedule.put(id)
         await backoff.pause(stop.signal)
       }

@@ -39,11 +39,15 @@ export function engineMemory(state: State, kinds: readonly EngineKind[], listene
   /** No endpoint passes a check whose row is missing. A missing row of any other kind reduces access. */
   function writeUnknown(change: Change, upto: Position): void {
     const { kind, id } = change
-    if (kind === 'posture-checks') listener.changed(putUnknownCheck(state, id), change, upto)
-    else if (isEngineKind(kind)) write(kind, { ...change, json: deleted.json }, upto)
+    if (kind === 'posture-checks') {
+      const ofKind = names.get(kind)
+      if (!ofKind?.has(id)) ofKind?.set(id, '') // a load removes the check if its row is deleted
+      listener.changed(putUnknownCheck(state, id), change, upto)
+    } else if (isEngineKind(kind)) write(kind, { ...change, json: deleted.json }, upto)
   }
 
   return {
+    name: 'policy memory',
     kinds,
     names,
     unknown(change, upto) {

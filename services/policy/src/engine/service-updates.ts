@@ -1,4 +1,4 @@
-import { coalesced } from '@overlay/platform/async'
+import { coalesced, openOutage } from '@overlay/platform/async'
 import type { Bus } from '@overlay/platform/change-log'
 import type { Db } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
@@ -57,7 +57,6 @@ export async function openServiceUpdates(
   let isComplete = false // since this replica holds the lock: missed changes are added
   let wroteAt = Number.NEGATIVE_INFINITY
   let pauseMs = GATHER_MS
-  let failing = false
 
   const adopt = (stored: StoredTimes): void => {
     const ids = times.adopt(stored)
@@ -95,19 +94,14 @@ export async function openServiceUpdates(
     await store()
   }
   let soon: NodeJS.Timeout | undefined
+  const outage = openOutage((err) => log.warn({ err }, 'service-updates times not stored'), { lastsMs: 0 })
   const turn = coalesced(() => {
     clearTimeout(soon)
     soon = undefined
-    return look().then(
-      () => {
-        failing = false
-      },
-      (err: unknown) => {
-        if (!failing) log.warn({ err }, 'service-updates times not stored')
-        failing = true
-        isComplete &&= lock.isHeld()
-      },
-    )
+    return look().then(outage.works, (err: unknown) => {
+      outage.failed(err)
+      isComplete &&= lock.isHeld()
+    })
   })
 
   times.adopt(await readUpdates(db, 0))
@@ -144,6 +138,7 @@ export async function openServiceUpdates(
       hints[Symbol.dispose]()
       wroteAt = Number.NEGATIVE_INFINITY
       await turn()
+      outage[Symbol.dispose]()
       await lock[Symbol.asyncDispose]()
     },
   }

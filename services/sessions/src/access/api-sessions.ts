@@ -99,6 +99,7 @@ export async function openApiSessions(
   }
 
   const memory: Memory = {
+    name: 'api sessions',
     kinds: [CREDENTIALS, 'api-sessions'],
     loadedKinds: [CREDENTIALS],
     apply(changes, upto) {

@@ -1,4 +1,5 @@
 import type { Message, Outgoing } from '@overlay/channel'
+import { openOutage } from '@overlay/platform/async'
 import { deleteOldCommands, storeAnswer, takeCommands } from '../store/router-command.js'
 import type { CommandOptions } from './command-sender.js'
 import { executedCommands } from './executed-commands.js'
@@ -82,7 +83,7 @@ export function openCommandReceiver(options: ReceiverOptions): AsyncDisposable {
     if (answer) await store(command, answer)
   }
 
-  let isFailing = false
+  const outage = openOutage((err) => log.warn({ err }, 'commands of other replicas not read'), { lastsMs: 0 })
   let cleanedAt = performance.now()
   let polledAt = Number.NEGATIVE_INFINITY
   async function poll(): Promise<void> {
@@ -97,10 +98,9 @@ export function openCommandReceiver(options: ReceiverOptions): AsyncDisposable {
         cleanedAt = performance.now()
         await deleteOldCommands(db)
       }
-      isFailing = false
+      outage.works()
     } catch (err) {
-      if (!isFailing) log.warn({ err }, 'commands of other replicas not read')
-      isFailing = true
+      outage.failed(err)
     }
   }
 
@@ -124,6 +124,7 @@ export function openCommandReceiver(options: ReceiverOptions): AsyncDisposable {
       commands[Symbol.dispose]()
       clearTimeout(wake)
       await polling
+      outage[Symbol.dispose]()
     },
   }
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { coalesced } from '@overlay/platform/async'
+import { coalesced, openOutage } from '@overlay/platform/async'
 import type { Bus } from '@overlay/platform/change-log'
 import { type Db, isAway } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
@@ -68,7 +68,10 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
   const refused = new Set<string>() // by the database, each alone: a look tries again
   let lost: (() => void) | undefined
   let looks = 0
-  let isFailing = false
+  const outage = openOutage(
+    (err) => log.warn({ err }, 'presence of routers not looked at; going on with what is in memory'),
+    { lastsMs: 0 },
+  )
   let isStopped = false
 
   let version = 0
@@ -145,10 +148,9 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
         for (const id of refused) dirty.add(id)
         refused.clear()
       }
-      isFailing = false
+      outage.works()
     } catch (err) {
-      if (!isFailing) log.warn({ err }, 'presence of routers not looked at; going on with what is in memory')
-      isFailing = true
+      outage.failed(err)
     }
   })
 
@@ -194,6 +196,7 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
       hints[Symbol.dispose]()
       reconnects[Symbol.dispose]()
       await look()
+      outage[Symbol.dispose]()
       clearTimeout(expiry)
       if (!own) return
       try {

@@ -77,6 +77,7 @@ export async function openRouterDirectory(
     for (const listener of listeners) listener(id, router)
   }
   const memory: Memory = {
+    name: 'routers',
     kinds: [edgeRouter.kind, transitRouter.kind],
     apply(changes) {
       for (const change of changes) write(change.id, decode(change))

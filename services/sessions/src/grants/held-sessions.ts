@@ -80,6 +80,7 @@ export async function openHeldSessions(
   }
 
   const memory: Memory = {
+    name: 'held sessions',
     kinds: [session.kind],
     loadedKinds: [],
     apply: (changes) => ended(deletedIds(changes, session.kind)),

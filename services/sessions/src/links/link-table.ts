@@ -1,4 +1,4 @@
-import { coalesced, runPeriodically } from '@overlay/platform/async'
+import { coalesced, openOutage, runPeriodically } from '@overlay/platform/async'
 import type { Bus } from '@overlay/platform/change-log'
 import { batch, type Db } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
@@ -71,7 +71,9 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
   const memory = openLinkMemory(listener)
   let checks = 0
   let differed = false
-  let isFailing = false
+  const outage = openOutage((err) => log.warn({ err }, 'links not read; going on with those in memory'), {
+    lastsMs: 0,
+  })
   let isUnsure = false // the last write may have had its effect
 
   function share(changed: readonly LinkRow[], deleted: readonly LinkRow[] = []): void {
@@ -108,10 +110,9 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
   const safely = async (work: () => Promise<void>): Promise<void> => {
     try {
       await work()
-      isFailing = false
+      outage.works()
     } catch (err) {
-      if (!isFailing) log.warn({ err }, 'links not read; going on with those in memory')
-      isFailing = true
+      outage.failed(err)
     }
   }
 
@@ -186,6 +187,7 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
       hints[Symbol.dispose]()
       reconnects[Symbol.dispose]()
       await checking[Symbol.asyncDispose]()
+      outage[Symbol.dispose]()
     },
   }
 }

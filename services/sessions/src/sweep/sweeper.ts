@@ -1,4 +1,4 @@
-import { openAlarm, openBackoff, runPeriodically } from '@overlay/platform/async'
+import { openAlarm, openBackoff, openOutage, runPeriodically } from '@overlay/platform/async'
 import type { Consumer } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
 import { Fault, type Position } from '@overlay/rpc'
@@ -39,13 +39,17 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
 
   async function run(): Promise<void> {
     const backoff = openBackoff(PAUSES)
+    using outage = openOutage((err) => log.warn({ err }, 'sessions of revocations not checked'), {
+      lastsMs: 0,
+    })
     while (isDue && !stop.signal.aborted) {
       isDue = false
       try {
         while (!stop.signal.aborted && (await sweepStep(deps, PAGES_AT_ONCE))) stepped.ring()
         backoff.reset()
+        outage.works()
       } catch (err) {
-        if (backoff.isReset()) log.warn({ err }, 'sessions of revocations not checked')
+        outage.failed(err)
         isDue = true
         await backoff.pause(stop.signal)
       }

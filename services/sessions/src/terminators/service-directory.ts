@@ -81,6 +81,7 @@ function memoryOf(services: Map<string, ServiceInfo>, ids: Map<string, string>):
     }
   }
   return {
+    name: 'services',
     kinds: [service.kind],
     apply: put,
     load() {
