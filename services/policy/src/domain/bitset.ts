@@ -41,6 +41,10 @@ export function remove({ chunks }: Bitset, number: number): void {
   if (chunk) chunk[word] = wordOf(chunk, word) & ~(1 << (number & 31))
 }
 
+export function clear({ chunks }: Bitset): void {
+  chunks.length = 0
+}
+
 /** Adds all members of `more` to `set`. */
 export function addAll(set: Bitset, more: Bitset): void {
   const { chunks } = set

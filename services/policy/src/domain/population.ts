@@ -10,8 +10,10 @@ export interface Population {
   attributesOf(number: number): readonly string[]
   /** Adds or changes an entity; returns which of its attributes were added or removed. */
   put(id: string, attributes: readonly string[]): Placed
-  /** The caller has removed the number from all other sets before. */
+  /** The caller has removed the number before from all sets other than tracked ones. */
   remove(number: number): void
+  /** An empty set that loses each member when it is removed. For sets that outlive the next change. */
+  track(): Bitset
   /** What a role list selects; `#all` is ignored. */
   matching(roles: Roles, semantic: Semantic): Bitset
 }
@@ -33,6 +35,7 @@ export function population(): Population {
   const free: number[] = []
   const having = new Map<string, Bitset>()
   const present = emptySet()
+  const tracked: Bitset[] = []
 
   const memberAt = (number: number): Member => {
     const member = members[number]
@@ -80,9 +83,15 @@ export function population(): Population {
       const { id, attributes } = memberAt(number)
       for (const attribute of attributes) unmark(attribute, number)
       remove(present, number)
+      for (const set of tracked) remove(set, number)
       numbers.delete(id)
       members[number] = undefined
       free.push(number)
+    },
+    track() {
+      const set = emptySet()
+      tracked.push(set)
+      return set
     },
     matching({ attributes, ids }, semantic) {
       const [first, ...rest] = attributes.map(holders)

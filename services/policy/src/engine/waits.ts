@@ -2,6 +2,7 @@ import { openLimit, untilAborted } from '@overlay/platform/async'
 import { isAtLeast, isSamePosition, type Projection } from '@overlay/platform/change-log'
 import { bestEffort } from '@overlay/platform/postgres'
 import { type Context, Fault, type Positions } from '@overlay/rpc'
+import type { Progress } from './progress.js'
 
 /**
  * Memory is usually some milliseconds behind the change logs that it follows. A request waits first, in one of these ways:
@@ -43,21 +44,13 @@ export interface Waits {
 /** The signal of most calls is never needed. It is read when there is something to wait for. */
 export type Call = Pick<Context, 'signal'>
 
-/** What memory has of the change logs, by schema. */
-export interface Progress {
-  readonly positions: Positions
-  /** Schemas whose rows are loaded now: memory mixes old rows and new ones. */
-  readonly loading: Pick<ReadonlyMap<string, unknown>, 'has'>
-  isLoaded(): boolean
-}
-
 /** The schemas that can take access away. Without routers there is no session, so no wait is for sessions to load. */
 export const accessSchemas: readonly string[] = ['policy', 'identity']
 export const WAIT_MS = 2000
 
 export function waitsOn(
   projections: readonly Projection[],
-  { positions, loading, isLoaded }: Progress,
+  { positions, loading, isLoaded }: Pick<Progress, 'positions' | 'loading' | 'isLoaded'>,
   readHeads: () => Promise<Positions>,
   waitMs: number,
 ): Waits {

@@ -109,7 +109,7 @@ const weights: { readonly [K in EngineKind]: number } = {
   'service-edge-router-policies': 2,
 }
 
-const step: fc.Arbitrary<Step> = fc.oneof(
+export const step: fc.Arbitrary<Step> = fc.oneof(
   ...(Object.keys(rows) as EngineKind[]).map((kind) => ({
     weight: weights[kind],
     arbitrary: fc
