@@ -71,7 +71,6 @@ test('the answer says when the token ends, and no cache may keep it or give it t
 })
 
 test.each([
-  ['lower case', (token: string) => `bearer ${token}`],
   ['two spaces', (token: string) => `Bearer  ${token}`],
   ['no space', (token: string) => `Bearer${token}`],
   ['another scheme', (token: string) => `Basic ${token}`],

@@ -229,6 +229,14 @@ test('an access token is verified and looked up once, then found without either'
   expect(bearersAsked).toEqual([{ apiSessionId: 's-alice', identityId: 'i-alice' }])
 })
 
+test('an access token in the header of stored sessions is refused, also while it is cached', async () => {
+  answer = async () => bearerMessage()
+  const token = access()
+  await sessions.find(bearer(token))
+  for (const text of [`Bearer ${token}`, token, `bearer ${token}`])
+    expect(sessions.cached(stored(text))).toBeUndefined()
+})
+
 test('the session of an access token ends with the token, and shows it', async () => {
   answer = async () => bearerMessage()
   const token = access()

@@ -217,8 +217,8 @@ const awaitsFactor = ({ isPartial, demandsToken, countsUntilMs }: CachedSession)
 const isRefusal = (err: unknown): boolean =>
   err instanceof RefusedToken || (err instanceof Fault && err.code === 'UNAUTHORIZED')
 
-/** An access token is no token of a stored session, whichever header it comes in. */
-const bearerKeyOf = (token: string): string => keyOf(`Bearer ${token}`)
+/** An access token is no token of a stored session, whichever header it comes in: headers contain no NUL. */
+const bearerKeyOf = (token: string): string => keyOf('', token)
 
 /** Tokens are credentials: the cache holds only their digests. */
 const keyOf = (...tokens: readonly string[]): string => digestOf(tokens.join('\0'))

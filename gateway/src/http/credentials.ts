@@ -8,8 +8,8 @@ export interface Credentials {
   readonly bearers: readonly string[]
 }
 
-// wire: exactly so, with one space
-const BEARER = 'Bearer '
+/** wire: with one space. differs: in any case (RFC 9110, 11.1). */
+const BEARER = /^bearer /i
 const HEADER = 'authorization'
 const MAX_BEARERS = 4
 const none: readonly string[] = []
@@ -27,8 +27,8 @@ function bearersIn(rawHeaders: readonly string[]): readonly string[] {
   const bearers: string[] = []
   for (let i = 0; i < rawHeaders.length && bearers.length < MAX_BEARERS; i += 2) {
     const value = rawHeaders[i + 1] ?? ''
-    if (value.startsWith(BEARER) && rawHeaders[i]?.toLowerCase() === HEADER)
-      bearers.push(value.slice(BEARER.length))
+    if (BEARER.test(value) && rawHeaders[i]?.toLowerCase() === HEADER)
+      bearers.push(value.slice('Bearer '.length))
   }
   return bearers
 }

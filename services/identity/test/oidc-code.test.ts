@@ -14,7 +14,9 @@ import {
   person,
   policy,
   present,
+  refreshed,
   start,
+  tokenRequest,
   tokens,
   works,
 } from './oidc.js'
@@ -91,7 +93,25 @@ test('a code is redeemed once, also by parallel requests', async () => {
   const answers = await Promise.all([one, two, one, two].map((replica) => tokens(replica, request)))
   expect(answers.filter(({ error }) => error === undefined)).toHaveLength(1)
   expect(answers.filter(({ error }) => error === 'invalid_grant')).toHaveLength(3)
-  for (const { access_token } of answers) if (access_token) expect(await works(one, access_token)).toBe(true)
+})
+
+test('a code that is presented again ends the API session that it has opened', async () => {
+  await person(one, 'replayed')
+  const { request } = await code(one, 'replayed')
+  const answer = await tokens(one, request)
+  for (const other of [
+    { codeVerifier: 'x'.repeat(48) },
+    { codeVerifier: 'short' },
+    { clientId: 'openziti' },
+    { code: 'nothing' },
+  ])
+    expect(await tokens(two, { ...request, ...other })).toEqual(invalidGrant)
+  expect(await works(two, answer.access_token)).toBe(true)
+  const again = await two.oidc.getTokens(tokenRequest(request), client)
+  expect(again).toMatchObject({ error: invalidGrant, position: { number: expect.any(Number) } })
+  expect(await works(one, answer.access_token)).toBe(false)
+  expect(await refreshed(one, answer.refresh_token)).toEqual(invalidGrant)
+  expect(await tokens(two, request)).toEqual(invalidGrant)
 })
 
 test('a request that does not match leaves the code', async () => {

@@ -1,7 +1,19 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeAt } from '../src/domain/second-factor.js'
-import { as, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
-import { claimsOf, client, codeRequest, type Flow, person, policy, present, start, tokens } from './oidc.js'
+import { removeSecondFactor } from '../src/store/second-factors.js'
+import { as, lockWaits, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
+import {
+  claimsOf,
+  client,
+  codeRequest,
+  type Flow,
+  person,
+  policy,
+  present,
+  refreshed,
+  start,
+  tokens,
+} from './oidc.js'
 
 let identity: TestIdentity
 let one: Replica
@@ -30,8 +42,8 @@ async function finish(flow: Flow, browser = '') {
 }
 
 /** An identity with a verified second factor, whose code of the step before has been used. */
-async function protectedPerson(name: string) {
-  const id = await person(one, name)
+async function protectedPerson(name: string, members: object = {}) {
+  const id = await person(one, name, members)
   const context = as({ identityId: id })
   await one.identity.startMfa({}, context)
   const { provisioningUrl, recoveryCodes } = await one.identity.getMfa({}, context)
@@ -115,6 +127,52 @@ test('another first factor takes the place of the former one and its codes', asy
   await expect(enter(flow, codeAt(secret, step() + 1))).rejects.toMatchObject(invalid)
   expect(await two.oidc.getLogin(refOf(flow), client)).toMatchObject({ needsCode: true })
   expect(id).not.toBe('')
+})
+
+test('when the second factor is removed, an API session waits for another if its policy demands one', async () => {
+  for (const [name, members, isPartial] of [
+    ['free', {}, false],
+    ['bound', { authPolicyId: totpPolicy }, true],
+  ] as const) {
+    const { id, recoveryCodes } = await protectedPerson(name, members)
+    const flow = await begun(name)
+    await enter(flow, recoveryCodes[0] ?? '')
+    const { access_token, refresh_token } = await finish(flow)
+    await one.identity.removeMfaOf({ kind: 'identities', id }, system())
+    const claims = { apiSessionId: String(claimsOf(access_token).z_asid), identityId: id }
+    expect(await two.identity.getBearerSession(claims, client)).toMatchObject({ isPartial })
+    const renewed = await refreshed(two, refresh_token)
+    expect(claimsOf(renewed.access_token).amr).toEqual(['password'])
+  }
+})
+
+test.each(['before its code is issued', 'before its code is redeemed'])(
+  'a login forgets a second factor that is removed %s',
+  async (when) => {
+    const name = `removed ${when}`
+    const { id, recoveryCodes } = await protectedPerson(name, { authPolicyId: totpPolicy })
+    const flow = await begun(name)
+    await enter(flow, recoveryCodes[0] ?? '')
+    const remove = () => one.identity.removeMfaOf({ kind: 'identities', id }, system())
+    if (when.includes('issued')) await remove()
+    const { code } = await two.oidc.finishLogin(refOf(flow), client)
+    if (when.includes('redeemed')) await remove()
+    expect(await tokens(one, codeRequest(flow, code))).toEqual({ error: expect.any(String) })
+  },
+)
+
+test('a code that is redeemed while the second factor is removed yields no complete session', async () => {
+  const { id, recoveryCodes } = await protectedPerson('racing', { authPolicyId: totpPolicy })
+  const flow = await begun('racing')
+  await enter(flow, recoveryCodes[0] ?? '')
+  const { code } = await two.oidc.finishLogin(refOf(flow), client)
+  let redeemed: Promise<unknown> | undefined
+  await one.db.transaction(undefined, async (tx) => {
+    await removeSecondFactor(tx, id)
+    redeemed = tokens(two, codeRequest(flow, code)) // has read the login before, and waits for the identity
+    await expect.poll(() => lockWaits(one.db, 'identity')).toBe(1)
+  })
+  expect(await redeemed).toEqual({ error: 'invalid_grant' })
 })
 
 test('a second factor that is not verified is not asked for', async () => {

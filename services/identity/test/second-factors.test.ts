@@ -1,4 +1,5 @@
 import { seal, unseal } from '@overlay/platform/postgres'
+import { CREDENTIALS } from '@overlay/rpc'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -16,6 +17,7 @@ import {
   type TestIdentity,
   testIdentity,
 } from './identity.js'
+import { policy } from './oidc.js'
 
 let identity: TestIdentity
 let one: Replica
@@ -241,6 +243,46 @@ test('its owner removes it with a code, an admin without; sessions that waited f
   await expect(one.identity.passMfa({ code: '1' }, context)).rejects.toMatchObject({
     code: 'MFA_NOT_ENROLLED',
   })
+})
+
+test.each(['owner', 'administrator'])(
+  'when the %s removes it, sessions wait for another if the policy demands one, and are told to gateways and routers',
+  async (by) => {
+    const { context, enter, secret, recoveryCodes, identityId } = await protectedPerson(`bound by ${by}`)
+    const authPolicyId = await policy(one, `for ${by}`, { requireTotp: true })
+    await one.entities.update(
+      { ref: { kind: 'identities', id: identityId }, json: bytes({ authPolicyId }), mask: ['authPolicyId'] },
+      system(),
+    )
+    const session = await enter()
+    const own = { ...context, caller: { ...context.caller, apiSessionId: session.id } }
+    await one.identity.passMfa({ code: codeAt(secret, step()) }, own)
+    expect(await shown(session.token)).toMatchObject({ isMfaComplete: true, authQueries: [] })
+    const before = await one.changeLog.head()
+    if (by === 'owner') await one.identity.removeMfa({ code: recoveryCodes[0] ?? '' }, own)
+    else await one.identity.removeMfaOf({ kind: 'identities', id: identityId }, system())
+    expect(await shown(session.token)).toMatchObject({
+      isMfaComplete: false,
+      authQueries: [{ typeId: 'MFA' }],
+    })
+    const toldOf = async (kind: string) =>
+      (await one.changeLog.pull(before)).changes.some(
+        (change) => change.kind === kind && change.id === session.id,
+      )
+    expect(await toldOf('api-sessions')).toBe(true)
+    await expect.poll(() => toldOf(CREDENTIALS)).toBe(true)
+    await one.identity.startMfa({}, own)
+    const { provisioningUrl } = await one.identity.getMfa({}, own)
+    const next = new URL(provisioningUrl).searchParams.get('secret') ?? ''
+    await one.identity.verifyMfa({ code: codeAt(next, step()) }, own)
+    expect(await shown(session.token)).toMatchObject({ authQueries: [] })
+  },
+)
+
+test('where no policy demands one, sessions stay complete without it', async () => {
+  const { session, context, recoveryCodes } = await protectedPerson('volunteer')
+  await one.identity.removeMfa({ code: recoveryCodes[0] ?? '' }, context)
+  expect(await shown(session.token)).toMatchObject({ isMfaRequired: false, authQueries: [] })
 })
 
 test.each([

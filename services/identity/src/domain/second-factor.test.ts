@@ -36,6 +36,14 @@ test('recovery codes are twenty different ones in base32', () => {
 
 test('apps read issuer, name and secret from the URL', () => {
   expect(provisioningUrl('ABC', 'openziti.io', 'a b')).toBe(
-    'otpauth://totp/openziti.io:a b?issuer=openziti.io&secret=ABC',
+    'otpauth://totp/openziti.io:a%20b?issuer=openziti.io&secret=ABC',
   )
+  for (const [issuer, name] of [
+    ['a & b = c', 'Laptop #3'],
+    ['corp: x/y', 'who? 100% sure: ä/ö'],
+  ] as const) {
+    const { pathname, searchParams, hash } = new URL(provisioningUrl('ABC', issuer, name))
+    expect(pathname.slice(1).split(':').map(decodeURIComponent)).toEqual([issuer, name])
+    expect([searchParams.get('issuer'), searchParams.get('secret'), hash]).toEqual([issuer, 'ABC', ''])
+  }
 })

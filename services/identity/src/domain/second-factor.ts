@@ -30,9 +30,11 @@ export function newRecoveryCodes(): string[] {
   return [...codes].sort()
 }
 
-/** wire: the name is not encoded. */
-export const provisioningUrl = (secret: string, issuer: string, name: string): string =>
-  `otpauth://totp/${issuer}:${name}?issuer=${issuer}&secret=${secret}`
+/** differs: issuer and name are encoded. A `#` in a name would hide the secret. */
+export function provisioningUrl(secret: string, issuer: string, name: string): string {
+  const [of, label] = [issuer, name].map(encodeURIComponent)
+  return `otpauth://totp/${of}:${label}?issuer=${of}&secret=${secret}`
+}
 
 /** Checks a code. Undefined: it is wrong. differs: a code of the app is accepted once. */
 export function passedBy(

@@ -23,7 +23,7 @@ export const getTokens =
     try {
       if (!grant) throw unsupported(request.grantType)
       const answer = await grant(deps, request, context)
-      return { json: Buffer.from(JSON.stringify(answer)), error: undefined }
+      return { json: Buffer.from(JSON.stringify(answer)), error: undefined, position: undefined }
     } catch (err) {
       if (!(err instanceof OauthFailure)) throw err
       const { error, description, reason, about } = err
@@ -34,7 +34,7 @@ export const getTokens =
         apiSessionId: about.apiSessionId,
       })
       if (error === 'invalid_grant') await countBadGrant(deps, context)
-      return { json: Buffer.alloc(0), error: { error, description } }
+      return { json: Buffer.alloc(0), error: { error, description }, position: about.position }
     }
   }
 

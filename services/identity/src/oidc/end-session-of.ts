@@ -3,16 +3,16 @@ import type { Context, Position } from '@overlay/rpc'
 import { endBearerSession, endSessionsOfLogin } from '../store/oidc-grants.js'
 import { asIdentity } from './as-identity.js'
 import type { OidcDeps } from './oidc-deps.js'
-import type { TokenClaims } from './tokens.js'
+import type { BearerClaims, IdClaims } from './tokens.js'
 
-/** Ends the API session of a token. Then routers know, too. Undefined: it has ended before. */
+/** Ends the API session of a token, or the one itself. Then routers know, too. Undefined: it has ended before. */
 export async function endSessionOf(
   deps: OidcDeps,
-  claims: TokenClaims,
+  claims: IdClaims | Pick<BearerClaims, 'apiSessionId' | 'identityId' | 'clientId'>,
   context: Context,
 ): Promise<Position | undefined> {
   const position = await writeChanges(deps.changeLog, asIdentity(context, claims), (tx) =>
-    claims.type === 'id' ? endSessionsOfLogin(tx, claims) : endBearerSession(tx, claims),
+    'authTimeSeconds' in claims ? endSessionsOfLogin(tx, claims) : endBearerSession(tx, claims),
   )
   if (position) await deps.waitForFollowers({ id: '', position }, context, ['sessions'])
   return position

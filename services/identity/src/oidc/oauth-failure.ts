@@ -1,3 +1,5 @@
+import type { Position } from '@overlay/rpc'
+
 /** An error that OAuth defines, for the client. `reason` is for the log and the metric only. */
 export class OauthFailure extends Error {
   override readonly name = 'OauthFailure'
@@ -7,8 +9,12 @@ export class OauthFailure extends Error {
     /** May be empty. */
     readonly description: string,
     readonly reason: string,
-    /** Whom the refused grant is about. */
-    readonly about: { readonly identityId?: string; readonly apiSessionId?: string } = {},
+    /** Whom the refused grant is about, and the write that has ended its API session. */
+    readonly about: {
+      readonly identityId?: string
+      readonly apiSessionId?: string
+      readonly position?: Position | undefined
+    } = {},
   ) {
     super(description)
   }

@@ -8,10 +8,12 @@ import { apiSessionEvent } from '../login/session-event.js'
 import { openSession } from '../store/api-sessions.js'
 import type { FirstTokens } from '../store/first-tokens.js'
 import { configTypesNamed } from '../store/known-config-types.js'
+import { redeemedCode } from '../store/oidc-grants.js'
 import { type CodedLogin, codeDigestOf, loginByCode } from '../store/oidc-logins.js'
 import { completeSession } from '../store/second-factors.js'
 import { OFFLINE, OPENID, tokenAnswer } from './answers.js'
 import { asIdentity } from './as-identity.js'
+import { endSessionOf } from './end-session-of.js'
 import { malformed, otherClient, refusedGrant } from './oauth-failure.js'
 import type { OidcDeps } from './oidc-deps.js'
 import type { IssuedTokens } from './tokens.js'
@@ -21,7 +23,7 @@ import type { IssuedTokens } from './tokens.js'
  * succeeds. Tokens are signed before the code is used, so that a code survives a failure of pki.
  */
 export async function redeemCode(deps: OidcDeps, request: TokenRequest, context: Context): Promise<object> {
-  const login = await matchingLogin(deps, request)
+  const login = await matchingLogin(deps, request, context)
   const facts = await factsOf(deps, login, context)
   const isOffline = login.scopes.includes(OFFLINE)
   const selection = {
@@ -45,6 +47,7 @@ export async function redeemCode(deps: OidcDeps, request: TokenRequest, context:
         clientId: login.clientId,
         expiresAtSeconds: expiresAt,
         codeDigest: codeDigestOf(request.code),
+        isMfaComplete: login.isMfaComplete,
         tokens: firstTokens(facts, issued),
       },
     })
@@ -54,7 +57,10 @@ export async function redeemCode(deps: OidcDeps, request: TokenRequest, context:
         return { result: opened, changes: opened ? await completeSession(tx, opened.id) : [] }
       })
     : { result: await open(deps.changeLog.db), position: undefined } // followers learn nothing of it
-  if (!session) throw refusedGrant('gone meanwhile', { identityId: login.identityId })
+  if (!session) {
+    await refuseUsedCode(deps, request, context)
+    throw refusedGrant('gone meanwhile', { identityId: login.identityId })
+  }
   deps.events?.emit(apiSessionEvent('created', session))
   await deps.credentialFeed.handOver()
   if (position) await deps.waitForFollowers({ id: session.id, position }, context, ['policy']) // for posture checks
@@ -74,14 +80,31 @@ function firstTokens(
   }
 }
 
-async function matchingLogin(
-  { changeLog }: OidcDeps,
-  { code, codeVerifier, clientId, redirectUri }: TokenRequest,
-): Promise<CodedLogin> {
+/**
+ * A code that is presented again may have been stolen together with its verifier: the API session that it has opened ends
+ * (RFC 6749, 4.1.2). Whoever knows the code alone ends nothing.
+ */
+async function refuseUsedCode(deps: OidcDeps, request: TokenRequest, context: Context): Promise<void> {
+  const used = await redeemedCode(deps.changeLog.db, codeDigestOf(request.code))
+  if (!used || used.clientId !== request.clientId || !verifies(request.codeVerifier, used.codeChallenge))
+    return
+  const { apiSessionId, identityId } = used
+  throw refusedGrant('used code', {
+    apiSessionId,
+    identityId,
+    position: await endSessionOf(deps, used, context),
+  })
+}
+
+async function matchingLogin(deps: OidcDeps, request: TokenRequest, context: Context): Promise<CodedLogin> {
+  const { code, codeVerifier, clientId, redirectUri } = request
   if (code === '') throw malformed('code is required')
   if (codeVerifier === '') throw malformed('code_verifier is required')
-  const login = await loginByCode(changeLog.db, code)
-  if (!login) throw refusedGrant('unknown code')
+  const login = await loginByCode(deps.changeLog.db, code)
+  if (!login) {
+    await refuseUsedCode(deps, request, context)
+    throw refusedGrant('unknown code')
+  }
   const about = { identityId: login.identityId }
   if (login.clientId !== clientId) throw otherClient(about)
   if (login.redirectUri !== redirectUri) throw refusedGrant('other redirect', about)

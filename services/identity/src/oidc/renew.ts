@@ -10,7 +10,7 @@ import {
   type Used,
   useRefreshToken,
 } from '../store/oidc-grants.js'
-import { OFFLINE, OPENID, scopesWithin, secondsUntil, tokenAnswer } from './answers.js'
+import { OPENID, scopesWithin, secondsUntil, tokenAnswer } from './answers.js'
 import { asIdentity } from './as-identity.js'
 import { keepTokens } from './keep-tokens.js'
 import { malformed, otherClient, refusedGrant } from './oauth-failure.js'
@@ -23,7 +23,7 @@ const GRACE_SECONDS = 60
 /** Replaces a refresh token, and issues tokens of the same API session. Of parallel uses of one token, one succeeds. */
 export async function refresh(deps: OidcDeps, request: TokenRequest, context: Context): Promise<object> {
   if (request.refreshToken === '') throw malformed('refresh_token is required')
-  const subject = await subjectOf(deps, request.refreshToken, ['refresh'], request.clientId)
+  const subject = await subjectOf(deps, request.refreshToken, request.clientId)
   const facts = await liveFacts(deps, subject)
   const scopes = scopesWithin(facts.scopes, request.scopes)
   const selection = { access: true, refresh: true, id: facts.scopes.includes(OPENID), scopes }
@@ -33,23 +33,21 @@ export async function refresh(deps: OidcDeps, request: TokenRequest, context: Co
 const urn = 'urn:ietf:params:oauth:token-type:'
 
 /**
- * Exchanges a token for others of the same API session (RFC 8693). SDKs renew their tokens by two exchanges of one
- * refresh token, so an exchange does not consume it.
+ * Exchanges a refresh token for tokens of the same API session (RFC 8693). SDKs renew their tokens by two exchanges of
+ * one refresh token, so an exchange does not consume it.
+ * differs: access tokens are not exchanged. Routers and services see them, and could prolong what they have seen.
  */
 export async function exchange(deps: OidcDeps, request: TokenRequest, context: Context): Promise<object> {
   const { subjectToken, subjectTokenType, clientId } = request
   const requested = request.requestedTokenType || `${urn}refresh_token`
   if (subjectToken === '') throw malformed('subject_token is required')
-  const type = subjectTypes.get(subjectTokenType)
-  if (!type) throw malformed('subject_token_type is not supported')
+  if (subjectTokenType !== `${urn}refresh_token`) throw malformed('subject_token_type is not supported')
   if (!requestedTypes.has(requested)) throw malformed('requested_token_type is not supported')
-  const subject = await subjectOf(deps, subjectToken, [type], clientId)
+  const subject = await subjectOf(deps, subjectToken, clientId)
   const facts = await liveFacts(deps, subject)
   const scopes = scopesWithin(facts.scopes, request.scopes)
   const isId = requested === `${urn}id_token`
-  // differs: an access token buys no refresh token. Routers and services see access tokens.
-  const isRefresh =
-    requested === `${urn}refresh_token` && type === 'refresh' && facts.scopes.includes(OFFLINE)
+  const isRefresh = requested === `${urn}refresh_token`
   const selection = { access: !isId, refresh: isRefresh, id: isId, scopes }
   const issued = await renew(deps, { subject, facts, selection, use: 'keep' }, context)
   // wire: the id token is in the member of the access token
@@ -63,21 +61,12 @@ export async function exchange(deps: OidcDeps, request: TokenRequest, context: C
   }
 }
 
-const subjectTypes = new Map<string, BearerClaims['type']>([
-  [`${urn}refresh_token`, 'refresh'],
-  [`${urn}access_token`, 'access'],
-])
 const requestedTypes = new Set(['refresh_token', 'access_token', 'id_token'].map((type) => urn + type))
 
-/** The claims of a token that the client presents as its own. */
-async function subjectOf(
-  { tokens }: OidcDeps,
-  token: string,
-  types: readonly BearerClaims['type'][],
-  clientId: string,
-): Promise<BearerClaims> {
+/** The claims of a refresh token that the client presents as its own. */
+async function subjectOf({ tokens }: OidcDeps, token: string, clientId: string): Promise<BearerClaims> {
   const claims = await tokens.read(token)
-  if (!claims || claims.type === 'id' || !types.includes(claims.type)) throw refusedGrant('no token')
+  if (claims?.type !== 'refresh') throw refusedGrant('no token')
   if (claims.isExpired) throw refusedGrant('expired', claims)
   if (claims.clientId !== clientId) throw otherClient(claims)
   return claims
@@ -109,17 +98,13 @@ async function renew(
   const issued = await deps.tokens.issue(facts, selection, context)
   const { apiSessionId } = subject
   const by = asIdentity(context, facts)
-  const { result } = await deps.changeLog.write<Used>(by, async (tx) => {
+  const { result, position } = await deps.changeLog.write<Used>(by, async (tx) => {
     if (!(await lockSession(tx, apiSessionId))) return unchanged('refused')
-    const used =
-      subject.type === 'refresh'
-        ? await useRefreshToken(tx, { id: subject.jti, apiSessionId }, use, GRACE_SECONDS)
-        : 'used'
+    const used = await useRefreshToken(tx, { id: subject.jti, apiSessionId }, use, GRACE_SECONDS)
     if (used === 'reused') return { result: used, changes: await endBearerSession(tx, subject) }
     if (used === 'refused') return unchanged(used)
     await keepTokens(tx, apiSessionId, issued)
-    // a session with refresh tokens ends unless its client uses one: holders of an access token alone do not prolong it
-    if (selection.access && (subject.type === 'refresh' || !facts.scopes.includes(OFFLINE)))
+    if (selection.access)
       await extendSession(
         tx,
         apiSessionId,
@@ -128,7 +113,9 @@ async function renew(
     return unchanged(used)
   })
   if (result === 'used' && selection.access) await deps.credentialFeed.handOver()
-  if (result !== 'used') throw refusedGrant(result === 'reused' ? 'reused' : 'used or unknown', subject)
+  const { identityId } = subject
+  if (result === 'reused') throw refusedGrant('reused', { identityId, apiSessionId, position })
+  if (result !== 'used') throw refusedGrant('used or unknown', { identityId, apiSessionId })
   return issued
 }
 

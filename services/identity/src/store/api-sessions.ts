@@ -59,6 +59,8 @@ export interface NewSession
     readonly clientId: string
     readonly expiresAtSeconds: number
     readonly codeDigest: Buffer
+    /** The login has passed a second factor, which is still there. */
+    readonly isMfaComplete: boolean
     readonly tokens: FirstTokens
   }
   /** What the client reports of itself. */
@@ -152,9 +154,15 @@ export async function openSession(db: Db, session: NewSession): Promise<OpenedSe
 const nameOfRest = ({ bearer, info }: NewSession): string =>
   `${bearer ? '-for-code' : ''}${bearer?.tokens.refresh ? '-with-refresh' : ''}${info ? '-with-info' : ''}`
 
-/** Of parallel statements with one code, one deletes the login. */
-const loginOf = ({ identityId }: NewSession, { codeDigest }: { readonly codeDigest: Buffer }): Sql => sql`
-  delete from oidc_login where code_digest = ${codeDigest} and identity_id = ${identityId} returning id`
+/** Of parallel statements with one code, one deletes the login. The identity is locked first, as by who changes it. */
+const loginOf = (
+  { identityId }: NewSession,
+  { codeDigest, isMfaComplete }: Pick<NonNullable<NewSession['bearer']>, 'codeDigest' | 'isMfaComplete'>,
+): Sql => sql`
+  delete from oidc_login
+   where code_digest = ${codeDigest} and identity_id = ${identityId} and is_mfa_complete = ${isMfaComplete}
+     and exists (select from person)
+returning code_digest, code_challenge`
 
 /** Locks the config types before the identity, in the order of the consumer that deletes them. */
 export const lockedFirst = sql`and (select count(*) from type) >= 0`

@@ -13,7 +13,7 @@ export interface FirstTokens {
   readonly refresh?: { readonly id: string; readonly expiresAtSeconds: number } | undefined
 }
 
-/** Further parts of the statement that inserts the API session `s`, each after a comma. */
+/** Further parts of the statement that inserts the API session `s` for `login`, each after a comma. */
 export const firstTokenRows = ({
   grant,
   accessToken,
@@ -21,11 +21,12 @@ export const firstTokenRows = ({
   refresh,
 }: FirstTokens): Sql => sql`,
          granted as (
-         insert into oidc_grant (api_session_id, scopes, nonce, fingerprints, env_info, sdk_info, auth_time)
+         insert into oidc_grant (api_session_id, scopes, nonce, fingerprints, env_info, sdk_info, auth_time,
+                                 code_digest, code_challenge)
          select s.id, ${grant.scopes}::text[], ${grant.nonce}, ${grant.fingerprints}::text[],
                 ${jsonOf(grant.envInfo)}::jsonb, ${jsonOf(grant.sdkInfo)}::jsonb,
-                to_timestamp(${grant.authTimeSeconds}::float8)
-           from s),
+                to_timestamp(${grant.authTimeSeconds}::float8), login.code_digest, login.code_challenge
+           from s, login),
          accessible as (
          insert into access_token (api_session_id, token, expires_at)
          select s.id, ${accessToken}, to_timestamp(${accessExpiresAtSeconds}::float8) from s)${refreshRow(refresh)}`

@@ -115,6 +115,23 @@ export async function extendSession(tx: Tx, apiSessionId: string, expiresAtSecon
   )
 }
 
+/** The API session that a code has opened, for the client that knows its verifier. */
+export interface RedeemedCode extends Pick<TokenFacts, 'apiSessionId' | 'identityId' | 'clientId'> {
+  readonly codeChallenge: string
+}
+
+export async function redeemedCode(db: Db, codeDigest: Buffer): Promise<RedeemedCode | undefined> {
+  const { rows } = await db.query<RedeemedCode & Record<string, unknown>>(
+    sql`
+    select s.id as "apiSessionId", s.identity_id as "identityId", s.client_id as "clientId",
+           g.code_challenge as "codeChallenge"
+      from oidc_grant g join api_session s on s.id = g.api_session_id
+     where g.code_digest = ${codeDigest}`,
+    'redeemed-code',
+  )
+  return rows[0]
+}
+
 /** Ends the API session of a token of this client, if it has not ended. */
 export const endBearerSession = (
   tx: Tx,

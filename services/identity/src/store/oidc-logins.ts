@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Db } from '@overlay/platform/postgres'
+import type { Db, Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import { LOGIN_SECONDS, type Progress } from '../domain/oidc-login.js'
 import { isMethodAllowed, type NewSession } from './api-sessions.js'
@@ -173,6 +173,11 @@ export const passSecondFactor = (
     'code' in passed ? sql`is_mfa_complete = true` : sql`second_signer_id = ${passed.signerId}`,
     sql`id = ${id} and identity_id = ${identityId}`,
   )
+
+/** The second factor is removed that logins of the identity have passed. */
+export const forgetCodes = (tx: Tx, identityId: string) =>
+  tx.query(sql`
+    update oidc_login set is_mfa_complete = false where identity_id = ${identityId} and is_mfa_complete`)
 
 /** Ends a login that is complete, and stores its code. False: it does not exist, or another call was faster. */
 export const finishLogin = (db: Db, { id, identityId }: StoredLogin, code: string): Promise<boolean> =>

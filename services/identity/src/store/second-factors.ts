@@ -2,6 +2,7 @@ import type { RowChange } from '@overlay/platform/change-log'
 import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import { touchIdentity } from './identities.js'
+import { forgetCodes } from './oidc-logins.js'
 
 export interface StoredFactor {
   readonly id: string
@@ -49,31 +50,26 @@ export async function updateSecondFactor(
   return secondFactorChange(before, before, { isVerified })
 }
 
-/** Removes the second factor of an identity, if there is one. */
+/**
+ * Removes the second factor of an identity, if there is one. Codes that were accepted count no more: sessions whose
+ * auth policy demands a second factor wait for the next one.
+ */
 export async function removeSecondFactor(tx: Tx, identityId: string): Promise<RowChange[]> {
   const { rows } = await tx.query<{ id: string; isVerified: boolean }>(sql`
     delete from second_factor where identity_id = ${identityId} returning id, is_verified as "isVerified"`)
   const [removed] = rows
   if (!removed) return []
-  // differs: sessions that wait for it would wait for ever
-  const released = await setFactors(
-    tx,
-    sql`identity_id = ${identityId} and is_mfa_required and not is_mfa_complete`,
-    sql`is_mfa_required = false`,
-  )
-  // differs: codes that were accepted count no more, also when an admin removes it
+  // before logins are changed: the locks are those of a login whose code is redeemed, in its order
+  const shown = await touchIdentity(tx, identityId)
+  await forgetCodes(tx, identityId)
+  // differs: sessions that wait for the factor would wait for ever, and those that have passed it would stay complete
   const reset = await setFactors(
     tx,
-    sql`identity_id = ${identityId} and mfa_passed_at is not null`,
-    sql`mfa_passed_at = null`,
+    sql`identity_id = ${identityId} and method <> 'router'
+        and (is_mfa_required or is_mfa_complete or mfa_passed_at is not null)`,
+    sql`is_mfa_required = false, is_mfa_complete = false, mfa_passed_at = null`,
   )
-  const shown = await touchIdentity(tx, identityId)
-  return [
-    ...released,
-    ...reset,
-    secondFactorChange({ ...removed, identityId }, removed, null),
-    ...(shown ? [shown] : []),
-  ]
+  return [...reset, secondFactorChange({ ...removed, identityId }, removed, null), ...(shown ? [shown] : [])]
 }
 
 /** Records that the session has passed its second factor. */

@@ -109,7 +109,11 @@ export interface TokenResponse {
   /** JSON, the answer of the token endpoint. */
   json: Buffer;
   /** instead of the answer */
-  error: OauthError | undefined;
+  error:
+    | OauthError
+    | undefined;
+  /** of identity; with an error: the request has ended an API session */
+  position: Position | undefined;
 }
 
 /** An error that the protocol defines. */
@@ -1287,7 +1291,7 @@ export const TokenRequest: MessageFns<TokenRequest> = {
 };
 
 function createBaseTokenResponse(): TokenResponse {
-  return { json: Buffer.alloc(0), error: undefined };
+  return { json: Buffer.alloc(0), error: undefined, position: undefined };
 }
 
 export const TokenResponse: MessageFns<TokenResponse> = {
@@ -1297,6 +1301,9 @@ export const TokenResponse: MessageFns<TokenResponse> = {
     }
     if (message.error !== undefined) {
       OauthError.encode(message.error, writer.uint32(18).fork()).join();
+    }
+    if (message.position !== undefined) {
+      Position.encode(message.position, writer.uint32(26).fork()).join();
     }
     return writer;
   },
@@ -1330,6 +1337,14 @@ export const TokenResponse: MessageFns<TokenResponse> = {
             message.error = OauthError.decode(reader, reader.uint32());
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.position = Position.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1346,6 +1361,7 @@ export const TokenResponse: MessageFns<TokenResponse> = {
     return {
       json: isSet(object.json) ? Buffer.from(bytesFromBase64(object.json)) : Buffer.alloc(0),
       error: isSet(object.error) ? OauthError.fromJSON(object.error) : undefined,
+      position: isSet(object.position) ? Position.fromJSON(object.position) : undefined,
     };
   },
 
@@ -1356,6 +1372,9 @@ export const TokenResponse: MessageFns<TokenResponse> = {
     }
     if (message.error !== undefined) {
       obj.error = OauthError.toJSON(message.error);
+    }
+    if (message.position !== undefined) {
+      obj.position = Position.toJSON(message.position);
     }
     return obj;
   },
@@ -1368,6 +1387,9 @@ export const TokenResponse: MessageFns<TokenResponse> = {
     message.json = object.json ?? Buffer.alloc(0);
     message.error = (object.error !== undefined && object.error !== null)
       ? OauthError.fromPartial(object.error)
+      : undefined;
+    message.position = (object.position !== undefined && object.position !== null)
+      ? Position.fromPartial(object.position)
       : undefined;
     return message;
   },
