@@ -247,6 +247,31 @@ test.each(['ottca', 'updb', 'ca', 'erott', 'trott'] as const)(
   },
 )
 
+test.each(['ottca', 'ca'] as const)('%s needs neither a body nor a content type', async (method) => {
+  const attempt = await methods[method]()
+  expect(outcomeOf(await send(method, 'enroll', { ...attempt, body: undefined }))).toBe('200 ok')
+  const other = await methods[method]()
+  const headers = { 'content-type': 'application/x-www-form-urlencoded', 'content-length': '0' }
+  expect(outcomeOf(await send(method, 'enroll', { ...other, body: undefined }, { headers }))).toBe('200 ok')
+})
+
+test('ca needs no body at its path either', async () => {
+  const { certificate } = await methods.ca()
+  using client = openClient(server, api, certificate)
+  expect(outcomeOf(await client.call('POST', '/enroll/ca'))).toBe('200 ok')
+})
+
+test.each([
+  ['ott', '400 COULD_NOT_PROCESS_CSR'],
+  ['updb', '400 COULD_NOT_VALIDATE'],
+  ['erott', '400 MISSING_OR_INVALID_CSR'],
+  ['trott', '400 MISSING_OR_INVALID_CSR'],
+] as const)('%s without a body is refused, and its token stays valid', async (method, refusal) => {
+  const attempt = await methods[method]()
+  expect(outcomeOf(await send(method, 'enroll', { ...attempt, body: undefined }))).toBe(refusal)
+  expect(outcomeOf(await send(method, 'enroll', attempt))).toBe('200 ok')
+})
+
 test.each([
   ['application/pkcs10', 'INVALID_CONTENT_TYPE'],
   ['application/xml', 'COULD_NOT_VALIDATE'],

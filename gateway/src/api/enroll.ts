@@ -5,7 +5,7 @@ import { detail, empty } from '../http/answer.js'
 import { raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { type Answer, takes } from '../http/endpoint.js'
-import { accepts, contentTypeOf } from '../http/negotiate.js'
+import { accepts, contentTypeOf, hasBody } from '../http/negotiate.js'
 import { peerCertificates } from '../http/peer.js'
 import { queryOf, type RequestContext } from '../http/request-context.js'
 import { send } from '../http/send.js'
@@ -63,13 +63,15 @@ function requestOf(c: RequestContext, body: Buffer): Request {
     name: '',
     ...members,
   })
+  // differs: without a body there is no type to refuse; a certificate of the connection may be all that is needed
+  if (!hasBody(incoming)) return whole({})
   switch (contentTypeOf(incoming)) {
     case JSON_TYPE:
       return whole(membersOf(body))
     case PEM:
     case 'text/plain':
       return whole({ csrPem: body.toString() })
-    default: // wire: also without a content type and a body
+    default:
       throw new Fault('INVALID_CONTENT_TYPE')
   }
 }
