@@ -26,7 +26,7 @@ export async function initialize(
   urlOf: (service: Service) => string,
   log: Log,
 ): Promise<InitialCredentials> {
-  const { address, ctrlAddress, adminPassword, adminUsername } = settings
+  const { address, ctrlAddress, adminPassword, adminUsername, trustDomain } = settings
   const { keySecrets } = home.secrets
   const [{ caPem }, admin] = await Promise.all([
     initPki({
@@ -36,6 +36,7 @@ export async function initialize(
       ctrlAddress,
       // a loopback address is not reachable from outside, so the machine's name stays free for its routers
       hostNames: isLoopbackName(splitAddress(address).host) ? [] : [hostname()],
+      trustDomain,
       provided: { paths: settings, tokenKeyRules: tokenKeyRulesOf(settings) },
       log,
     }),

@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
-import { providedKeySettings, tokenKeySettings } from '@overlay/pki/settings'
+import { providedKeySettings, tokenKeySettings, trustDomainSetting } from '@overlay/pki/settings'
 import { withTlsDirectory } from '@overlay/platform/postgres/migrate'
 import { readSettings, setting, splitAddress, type Values } from '@overlay/platform/process/settings'
 import {
@@ -65,6 +65,7 @@ export const launcherSettings = {
   ),
   ...providedKeySettings,
   ...tokenKeySettings,
+  trustDomain: trustDomainSetting,
   databaseTls: databaseTlsSetting,
   natsTls: natsTlsSetting,
   snapshots: setting.optional(

@@ -85,12 +85,10 @@ export const hostsOf = (pem: string): readonly string[] =>
     .filter(isHost)
     .map(textOf)
 
-/** The host of an authority's SPIFFE id. */
-export function trustDomainOf(pem: string): string {
+/** The host of the certificate's SPIFFE id. Undefined: it has none. */
+export function trustDomainOf(pem: string): string | undefined {
   const names = new X509Certificate(pem).subjectAltName ?? ''
-  const [, domain] = /(?:^|, )URI:spiffe:\/\/([^/,]+)/.exec(names) ?? []
-  if (domain === undefined) throw new Error('authority names no trust domain')
-  return domain
+  return /(?:^|, )URI:spiffe:\/\/([^/,]+)/.exec(names)?.[1]
 }
 
 export interface Validity {

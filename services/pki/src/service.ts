@@ -19,6 +19,7 @@ import type { Owners } from './enroll/method.js'
 import { advertisedHosts, type KeyCheckOptions, startKeyChecks } from './keys/check-keys.js'
 import { type IssuerOptions, openEnrollmentIssuer } from './keys/enrollment-issuer.js'
 import { allKeyPayloads, openKeyringCache } from './keys/keyring-cache.js'
+import { refuseOtherTrustDomain } from './keys/trust-domain.js'
 import { cas } from './kinds/ca.js'
 import { enrollments } from './kinds/enrollment.js'
 import { foreign } from './kinds/foreign.js'
@@ -58,7 +59,8 @@ export async function openService(options: ServiceOptions) {
   } = options
   const keys = await openKeyringCache(changeLog, { keySecret, tokenKeyRules, bus, log, now })
   const { keyring, tokenKeyring, reach: reachKeys } = keys
-  await keyring() // fails the start where the secret does not fit or keys are missing
+  const { trustDomain } = await keyring() // fails the start where the secret does not fit or keys are missing
+  refuseOtherTrustDomain(options.trustDomain, trustDomain)
   const keyChecks = await startKeyChecks({ ...options, now })
   const hosts = advertisedHosts(options.address, options.ctrlAddress)
   const providedKeys = startProvidedKeys({ ...options, hosts, now }, providedSources(options))

@@ -33,6 +33,15 @@ export const providedKeySettings = {
   tokenKeyPassphraseFile: passphraseFile('OVERLAY_TOKEN_KEY'),
 }
 
+/** The name of the network in SPIFFE ids. */
+export const trustDomainSetting = setting.optional({
+  ...setting.text(
+    'OVERLAY_TRUST_DOMAIN',
+    'Name of the network in SPIFFE ids, such as `net.example`. Read when the first keys are made; later, another name is refused. If not set, the one that provided certificates name, or the SHA-1 digest of the root of a provided signing authority, or a random one',
+  ),
+  parse: (text = '') => trustDomainOfText(text),
+})
+
 /** When the keys of tokens are replaced. */
 export const tokenKeySettings = {
   ...tokenSettings,
@@ -61,6 +70,7 @@ export const initSettings = {
   address: addressSetting,
   ctrlAddress: ctrlAddressSetting,
   keySecret: keySecretSetting,
+  trustDomain: trustDomainSetting,
   ...tokenKeySettings,
   ...providedKeySettings,
 }
@@ -113,4 +123,12 @@ function timeIn(text: string): Date {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z$/.test(text) || Number.isNaN(time.getTime()))
     throw new Error('must be a time such as 2026-01-31T12:00:00Z')
   return time
+}
+
+function trustDomainOfText(text: string): string {
+  if (!/^[a-z0-9._-]{1,255}$/.test(text))
+    throw new Error(
+      'must be a name of small letters, digits, dots, dashes and underscores, without spiffe://',
+    )
+  return text
 }

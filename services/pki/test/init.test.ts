@@ -51,6 +51,23 @@ test('the first call creates a root, an authority and the certificate of gateway
   )
 })
 
+test('a new network is named after the setting, and keeps the name', async () => {
+  await using net = await network()
+  await net.init({ trustDomain: 'net.example' })
+  const { bundle, trustDomain } = await net.keyring()
+  expect(trustDomain).toBe('net.example')
+  expect(bundle.map((pem) => new X509Certificate(pem).subjectAltName)).toEqual(
+    Array(2).fill('URI:spiffe://net.example'),
+  )
+  await expect(net.init({ trustDomain: 'other.example', address: 'api.example:1280' })).rejects.toThrow(
+    /OVERLAY_TRUST_DOMAIN is other.example, but the trust domain of this network is net.example/,
+  )
+  expect((await net.keyring()).server.hosts).not.toContain('api.example')
+  await net.init({ trustDomain: 'net.example' })
+  await net.init()
+  expect((await net.keyring()).trustDomain).toBe('net.example')
+})
+
 test('concurrent and later calls find the same keys', async () => {
   await using net = await network()
   const answers = await Promise.all([net.init(), net.init(), net.init()])

@@ -22,7 +22,7 @@ import {
 import { type ProvidedKeyPaths, providedSources } from '../src/provided-keys/key-sources.js'
 import { watchKey } from '../src/provided-keys/watch-keys.js'
 import { newKey, verifies } from './openssl.js'
-import { type Certified, certified, serverExtensions } from './own-authority.js'
+import { authorityExtensions, type Certified, certified, serverExtensions } from './own-authority.js'
 
 const keySecret = 'a key secret of at least 32 characters'
 const tokenKeyRules = { periodMs: 30 * 86_400_000, tokenMs: 86_400_000, since: undefined }
@@ -55,13 +55,14 @@ async function network() {
     deps,
     lines,
     write,
-    init: (paths: ProvidedKeyPaths = {}) =>
+    init: (paths: ProvidedKeyPaths = {}, trustDomain?: string) =>
       initPki({
         databaseUrl,
         keySecret,
         address: 'api.example:1280',
         ctrlAddress: 'api.example:6262',
         provided: { paths, tokenKeyRules },
+        trustDomain,
         log,
       }),
     keyring: () => readKeyring(db, keySecret, new Date()),
@@ -116,6 +117,76 @@ test('a server certificate that is generated verifies against the root of the op
   const { server: served, intermediates } = await net.keyring()
   expect(verifies(served.pem + intermediates, root.cert, 'sslserver')).toBe('chain: OK')
   expect(new X509Certificate(served.pem).checkHost('api.example')).toBe('api.example')
+})
+
+const digestOf = ({ cert }: Certified): string =>
+  new X509Certificate(cert).fingerprint.replaceAll(':', '').toLowerCase()
+
+test('without a SPIFFE id, a new network is named after the digest of the root', async () => {
+  await using net = await network()
+  await net.init({
+    signingKey: net.write('signing', signing.key, signing.cert, root.cert),
+    serverKey: net.write('server', server.key, server.cert, signing.cert, root.cert),
+  })
+  expect((await net.keyring()).trustDomain).toBe(digestOf(root))
+})
+
+const named = (uri: string, extensions: readonly string[]): readonly string[] => [
+  ...extensions.filter((one) => !one.startsWith('subjectAltName')),
+  `subjectAltName=URI:${uri}${extensions === authorityExtensions ? '' : ',DNS:api.example'}`,
+]
+
+test('a new network is named after the first SPIFFE id between the server and the root', async () => {
+  await using net = await network()
+  const top = certified('top', { extensions: named('spiffe://of.root', authorityExtensions) })
+  const between = certified('between', {
+    issuer: top,
+    extensions: named('spiffe://of.signing/x', authorityExtensions),
+  })
+  const leaf = certified('leaf', { issuer: between, key: rsa, extensions: serverExtensions('api.example') })
+  await net.init({
+    signingKey: net.write('signing', between.key, between.cert, top.cert),
+    serverKey: net.write('server', leaf.key, top.cert, leaf.cert, between.cert),
+  })
+  expect((await net.keyring()).trustDomain).toBe('of.signing')
+})
+
+test('a SPIFFE id of the server alone names a network whose other keys are generated', async () => {
+  await using net = await network()
+  const leaf = certified('leaf', {
+    issuer: signing,
+    key: rsa,
+    extensions: named('spiffe://of.server/controller/c1', serverExtensions('api.example')),
+  })
+  await net.init({ serverKey: net.write('server', leaf.key, leaf.cert, signing.cert, root.cert) })
+  const { trustDomain, bundle } = await net.keyring()
+  expect(trustDomain).toBe('of.server')
+  expect(bundle.map((pem) => new X509Certificate(pem).subjectAltName)).toContain('URI:spiffe://of.server')
+})
+
+test('the setting names a network of provided keys, unless they name another one', async () => {
+  await using net = await network()
+  const top = certified('top', { extensions: named('spiffe://of.root', authorityExtensions) })
+  const below = certified('below', { issuer: top })
+  const unfit = net.init({ signingKey: net.write('other', below.key, below.cert, top.cert) }, 'net.example')
+  await expect(unfit).rejects.toThrow(/OVERLAY_TRUST_DOMAIN is net.example, but .* name of.root/)
+  expect(await net.keys()).toEqual([])
+  await net.init({ signingKey: net.write('signing', signing.key, signing.cert, root.cert) }, 'net.example')
+  expect((await net.keyring()).trustDomain).toBe('net.example')
+})
+
+test('a network keeps its name when other keys are provided', async () => {
+  await using net = await network()
+  await net.init()
+  const { trustDomain } = await net.keyring()
+  const paths = { signingKey: net.write('signing', signing.key, signing.cert, root.cert) }
+  await net.init(paths)
+  const check = net.watch(paths)
+  await check()
+  await check(61)
+  expect(states(await net.keys(), 'root')).toContain('active provided')
+  expect((await net.keyring()).trustDomain).toBe(trustDomain)
+  await expect(net.init(paths, digestOf(root))).rejects.toThrow(/cannot change/)
 })
 
 test('a bad file is refused before anything is written', async () => {

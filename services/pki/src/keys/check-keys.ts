@@ -17,6 +17,8 @@ export interface CheckOptions {
   readonly changeLog: ChangeLog
   readonly keySecret: string
   readonly rules: KeyRules
+  /** The setting. A network that has none yet gets it. */
+  readonly trustDomain?: string | undefined
   readonly log: Logger
 }
 
@@ -53,13 +55,13 @@ export async function startKeyChecks(options: KeyCheckOptions): Promise<AsyncDis
 
 /** Takes the steps that are due. Processes may call it at the same time. */
 export async function checkKeys(
-  { changeLog, keySecret, rules, log }: CheckOptions,
+  { changeLog, keySecret, rules, trustDomain, log }: CheckOptions,
   context: Context,
   now: Date,
 ): Promise<void> {
   const { result: changes } = await changeLog.write(context, async (tx) => {
     await lockKeys(tx)
-    const changes = await takeDueSteps(tx, { keySecret, rules, now })
+    const changes = await takeDueSteps(tx, { keySecret, rules, now, trustDomain })
     return { result: changes, changes }
   })
   for (const { id, payload } of changes)

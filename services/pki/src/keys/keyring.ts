@@ -11,7 +11,7 @@ import {
 import { keyOf } from '../domain/key-plan.js'
 import { type Key, privateKeyOf, readKeys } from '../store/keys.js'
 import { intermediatesOf, serverChainOf } from './all-keys.js'
-import { trustDomainIn } from './steps.js'
+import { trustDomainIn } from './trust-domain.js'
 
 /** The keys of the network that are in use, decrypted, with what follows from them. */
 export interface Keyring {
@@ -50,6 +50,8 @@ export function keyringOf(keys: readonly Key[], secret: string, now: Date): Keyr
     return key
   }
   active('root')
+  const trustDomain = trustDomainIn(keys)
+  if (trustDomain === undefined) throw new Error('the active root has no trust domain')
   const signing = active('signing')
   const server = active('server')
   const privateKey = privateKeyOf(server, secret)
@@ -71,6 +73,6 @@ export function keyringOf(keys: readonly Key[], secret: string, now: Date): Keyr
     bundle,
     caPem: bundle.map((pem) => `\n${pem}`).join(''),
     bundleId: createHash('sha256').update(bundle.join('')).digest('hex'),
-    trustDomain: trustDomainIn(keys),
+    trustDomain,
   }
 }

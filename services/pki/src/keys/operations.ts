@@ -10,6 +10,7 @@ import { KeyRefused } from './key-refused.js'
 import { type KeyView, keyViews } from './key-view.js'
 import { addProvided, type ProvidedKey } from './provided-key.js'
 import { type StepDeps, takeDueSteps, takeStep } from './steps.js'
+import { trustDomainFrom, trustDomainIn } from './trust-domain.js'
 
 export type { KeyRole, KeyState } from '../domain/key-plan.js'
 export { KeyRefused } from './key-refused.js'
@@ -27,6 +28,8 @@ export interface KeyDeps {
   readonly tokenKeyRules: TokenKeyRules
   /** Its caller is the author in the audit. */
   readonly context: Context
+  /** The setting. A network that has none yet gets it. */
+  readonly trustDomain?: string | undefined
   now?(): Date
 }
 
@@ -81,7 +84,13 @@ export async function prepareProvidedKeys(
   provided: readonly { readonly role: KeyRole; readonly material: ProvidedKey }[],
   refused: (at: number, reason: KeyRefused) => void,
 ): Promise<void> {
-  await change(deps, async (tx, _keys, step) => {
+  const { id, digest } = trustDomainFrom(provided)
+  const { trustDomain = id ?? digest } = deps
+  await change({ ...deps, trustDomain }, async (tx, { certified }, step) => {
+    if (id !== undefined && id !== trustDomain && trustDomainIn(certified) === undefined)
+      throw new Error(
+        `OVERLAY_TRUST_DOMAIN is ${trustDomain}, but certificates that you provide name ${id}: leave the setting out, or provide other certificates`,
+      )
     const changes: RowChange[] = []
     for (const [at, { role, material }] of provided.entries())
       try {
@@ -170,10 +179,10 @@ async function change(
   deps: KeyDeps,
   work: (tx: Tx, keys: AllKeys, step: StepDeps, views: readonly KeyView[]) => Promise<readonly RowChange[]>,
 ) {
-  const { changeLog, context, keySecret, tokenKeyRules: tokens, now } = timed(deps)
+  const { changeLog, context, keySecret, tokenKeyRules: tokens, trustDomain, now } = timed(deps)
   const { result } = await changeLog.write(context, async (tx) => {
     await lockKeys(tx)
-    const step: StepDeps = { keySecret, rules: { hosts: undefined, tokens }, now }
+    const step: StepDeps = { keySecret, rules: { hosts: undefined, tokens }, now, trustDomain }
     const keys = await readAllKeys(tx)
     const view = { tokens, now, enrollments: await countEnrollments(tx, now) } // changes of keys end none
     const before = keyViews(keys, view)

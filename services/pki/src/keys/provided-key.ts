@@ -1,15 +1,17 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import type { RowChange } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
-import { fingerprintOfPem, isIssuedBy, isSameKey } from '@overlay/x509'
+import { fingerprintOfPem, isSameKey } from '@overlay/x509'
 import { type KeyRole, keyOf } from '../domain/key-plan.js'
 import { remove } from '../store/key-states.js'
 import { addKey, type Key, replaceCertificate } from '../store/keys.js'
 import { addTokenKey, type NewTokenKey } from '../store/token-keys.js'
 import { type AllKeys, isSelfSigned } from './all-keys.js'
+import { pathOf } from './certificate-path.js'
 import { KeyRefused } from './key-refused.js'
 import { tokenKeyOf } from './new-keys.js'
-import { crossCertificate, type StepDeps, trustDomainIn } from './steps.js'
+import { crossCertificate, type StepDeps } from './steps.js'
+import { trustDomainFor } from './trust-domain.js'
 
 /** A key that the operator provides. Its strength, purposes and dates have been checked. */
 export interface ProvidedKey {
@@ -80,7 +82,7 @@ async function addProvidedKey(
   const isAuthority = role !== 'server'
   const added = {
     ...({ role, state: 'next', source: 'provided', pem, privateKey, chain: chainText } as const),
-    trustDomain: isAuthority ? trustDomainIn(certified) : undefined,
+    trustDomain: isAuthority ? trustDomainFor(certified, deps) : undefined,
     crossPem: role === 'root' ? await crossCertificate(pem, certified, deps) : undefined,
   }
   return [...changes, await addKey(tx, deps.keySecret, added, deps.now)]
@@ -98,30 +100,9 @@ async function addRoot(
   const key = {
     ...({ role: 'root', state, source: 'provided', pem, privateKey: undefined } as const),
     crossPem: await crossCertificate(pem, certified, deps),
-    trustDomain: trustDomainIn(certified),
+    trustDomain: trustDomainFor(certified, deps),
   }
   return [...(next ? [await remove(tx, next)] : []), await addKey(tx, deps.keySecret, key, deps.now)]
-}
-
-/** The certificates between one and its root, the lowest first, and the root, if the chain has it. */
-function pathOf(
-  pem: string,
-  chain: readonly string[],
-  certified: readonly Key[],
-): { readonly between: readonly string[]; readonly root: string | undefined } {
-  const roots = certified.filter(({ role }) => role === 'root')
-  const between: string[] = []
-  for (let last = pem; ; ) {
-    if (isSelfSigned(last)) return { between, root: undefined } // it is a root itself
-    const known = roots.some((root) => isIssuedBy(last, root.pem))
-    if (known) return { between, root: undefined }
-    const issuer = chain.find((one) => !between.includes(one) && one !== pem && isIssuedBy(last, one))
-    if (issuer === undefined)
-      throw new KeyRefused('unusable', 'the certificate leads to no root: add the certificates up to it')
-    if (isSelfSigned(issuer)) return { between, root: issuer }
-    between.push(issuer)
-    last = issuer
-  }
 }
 
 function refuseMisfit(role: Key['role'], pem: string, privateKey: string | undefined): void {

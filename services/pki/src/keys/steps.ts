@@ -1,26 +1,20 @@
-import { randomUUID } from 'node:crypto'
 import type { RowChange } from '@overlay/platform/change-log'
 import type { Tx } from '@overlay/platform/postgres'
-import {
-  crossSign,
-  hostsOf,
-  issueCa,
-  issueServer,
-  openSigner,
-  type Signer,
-  trustDomainOf,
-} from '@overlay/x509'
+import { crossSign, hostsOf, issueCa, issueServer, openSigner, type Signer } from '@overlay/x509'
 import { dueStep, type KeyRole, type KeyRules, keyOf, type Step } from '../domain/key-plan.js'
 import { activate, remove, retire } from '../store/key-states.js'
 import { addKey, type Key, privateKeyOf, replaceCertificate } from '../store/keys.js'
 import { addTokenKey } from '../store/token-keys.js'
 import { type AllKeys, readAllKeys } from './all-keys.js'
 import { newAuthorityKey, newAuthorityName, newServerKey, newTokenKey } from './new-keys.js'
+import { trustDomainFor } from './trust-domain.js'
 
 export interface StepDeps {
   readonly keySecret: string
   readonly rules: KeyRules
   readonly now: Date
+  /** Of a network that has none yet. Undefined: a random one. */
+  readonly trustDomain?: string | undefined
 }
 
 const MOST_STEPS = 100
@@ -60,8 +54,9 @@ async function addGenerated(
   { certified }: AllKeys,
   role: KeyRole,
   state: 'next' | 'active',
-  { keySecret, rules, now }: StepDeps,
+  deps: StepDeps,
 ): Promise<RowChange> {
+  const { keySecret, rules, now } = deps
   const add = (key: Omit<Parameters<typeof addKey>[2], 'role' | 'state'>, as: Key['role']) =>
     addKey(tx, keySecret, { ...key, role: as, state }, now)
   switch (role) {
@@ -74,7 +69,7 @@ async function addGenerated(
     case 'signing': {
       const root = issuingRoot(certified, state)
       const signer = signerOf(root, keySecret)
-      const trustDomain = trustDomainIn(certified)
+      const trustDomain = trustDomainFor(certified, deps)
       const request = { privateKey: await newAuthorityKey(), trustDomain, now, signer }
       return add(
         { ...(await issueCa({ ...request, commonName: newAuthorityName(role) })), trustDomain },
@@ -82,7 +77,7 @@ async function addGenerated(
       )
     }
     case 'root': {
-      const trustDomain = trustDomainIn(certified)
+      const trustDomain = trustDomainFor(certified, deps)
       const request = { privateKey: await newAuthorityKey(), trustDomain, now }
       const root = await issueCa({ ...request, commonName: newAuthorityName(role) })
       const crossPem = await crossCertificate(root.pem, certified, { keySecret, now })
@@ -131,10 +126,4 @@ const hostsFor = (
 function signerOf(authority: Key | undefined, keySecret: string): Signer {
   if (!authority) throw new Error('there is no authority that could sign')
   return openSigner({ pem: authority.pem, privateKey: privateKeyOf(authority, keySecret) })
-}
-
-/** A new network gets one. It never changes: routers and identities are named in it. */
-export function trustDomainIn(certified: readonly Key[]): string {
-  const root = keyOf(certified, 'root', 'active')
-  return root ? (root.trustDomain ?? trustDomainOf(root.pem)) : randomUUID()
 }
