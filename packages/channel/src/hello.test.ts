@@ -99,13 +99,19 @@ test.each([
   ['another type', helloFrame(new Map([version]), nothing, contentType.ping), HelloFailed],
   ['no router id', helloFrame(new Map([version]), nothing), HelloFailed],
   ['a router id that is not UTF-8', helloFrame(new Map([version]), Buffer.from([0xff])), MalformedHeader],
-  ['no version', helloFrame(new Map()), HelloFailed],
   ['a version of four parts', helloFrame(new Map([[4, encodeText('a|b|c|d')]])), MalformedHeader],
 ])('a first message with %s fails and closes the connection', async (_, bytes, error) => {
   await using pair = await tlsPair()
   pair.client.resume().write(bytes)
   await expect(acceptHello(pair.server, TIMEOUT_MS)).rejects.toThrow(error)
   await closed(pair.client)
+})
+
+test('the version of a router that sends none is unknown', async () => {
+  await using pair = await tlsPair()
+  pair.client.write(helloFrame(new Map()))
+  const { version: unknown } = await acceptHello(pair.server, TIMEOUT_MS)
+  expect(unknown).toEqual({ version: '', revision: '', buildDate: '', os: '', arch: '' })
 })
 
 test('a peer that sends no hello in time is closed', async () => {

@@ -42,7 +42,7 @@ export const acceptHello = (socket: Socket, timeoutMs: number): Promise<Received
     const headers = copyOf(message.headers)
     return {
       routerId,
-      version: versionIn(headers),
+      version: versionIn(headers) ?? UNKNOWN,
       headers,
       accept(answer, options) {
         const own: Headers = new Map([
@@ -72,10 +72,12 @@ export const sendHello = (
       throw new HelloFailed(`a message of type ${message.type}`)
     if (!decodeBool(headers.get(headerKey.resultSuccess) ?? encodeBool(false)))
       throw new HelloFailed(`refused: ${decodeText(message.body)}`)
+    const version = versionIn(headers)
+    if (!version) throw new HelloFailed('a hello without version')
     return {
       controllerId: textIn(headers, headerKey.id),
       connectionId: textIn(headers, headerKey.connectionId),
-      version: versionIn(headers),
+      version,
       headers,
       open: (options) => openChannel(socket, { ...options, decoder }),
     }
@@ -135,8 +137,10 @@ const textIn = (headers: Headers, key: number): string | undefined => {
   return value && decodeText(value)
 }
 
-function versionIn(headers: Headers): Version {
+/** wire: controllers take routers that send no version; routers require that of the controller. */
+const UNKNOWN: Version = { version: '', revision: '', buildDate: '', os: '', arch: '' }
+
+function versionIn(headers: Headers): Version | undefined {
   const value = headers.get(headerKey.version)
-  if (!value) throw new HelloFailed('a hello without version')
-  return decodeVersion(value)
+  return value && decodeVersion(value)
 }
