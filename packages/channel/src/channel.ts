@@ -89,7 +89,7 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
     onMessage,
     maxPending,
     maxWaiting,
-    maxWaitingBytes: MAX_WAITING_BYTES,
+    maxBytes: MAX_WAITING_BYTES,
     onRoom: read,
     onFailure: fail,
   })

@@ -14,32 +14,38 @@ export interface InboxOptions {
   /** Handlers under way at a time. */
   readonly maxPending: number
   readonly maxWaiting: number
-  readonly maxWaitingBytes: number
+  /** Of messages under way, and of those that wait. */
+  readonly maxBytes: number
   /** The inbox was full and is no more. */
   readonly onRoom: () => void
   readonly onFailure: (err: unknown) => void
 }
 
 export function openInbox(options: InboxOptions): Inbox {
-  const { onMessage, maxPending, maxWaiting, maxWaitingBytes, onRoom, onFailure } = options
+  const { onMessage, maxPending, maxWaiting, maxBytes, onRoom, onFailure } = options
   let waiting: Message[] = []
   let waitingBytes = 0
   let pending = 0
+  let pendingBytes = 0
 
-  const isFull = (): boolean => waiting.length >= maxWaiting || waitingBytes >= maxWaitingBytes
+  const canStart = (): boolean => pending < maxPending && pendingBytes < maxBytes
+  const isFull = (): boolean => waiting.length >= maxWaiting || waitingBytes >= maxBytes
 
   function start(message: Message): void {
     const handling = onMessage(message)
     if (!handling) return
+    const bytes = bytesOf(message)
     pending++
-    handling.then(finished, onFailure)
+    pendingBytes += bytes
+    handling.then(() => finished(bytes), onFailure)
   }
 
-  function finished(): void {
+  function finished(bytes: number): void {
     pending--
+    pendingBytes -= bytes
     const wasFull = isFull()
     try {
-      for (let next = waiting[0]; next && pending < maxPending; next = waiting[0]) {
+      for (let next = waiting[0]; next && canStart(); next = waiting[0]) {
         waiting.shift()
         waitingBytes -= bytesOf(next)
         start(next)
@@ -52,7 +58,7 @@ export function openInbox(options: InboxOptions): Inbox {
 
   return {
     push(message) {
-      if (pending < maxPending) {
+      if (canStart()) {
         start(message)
         return
       }

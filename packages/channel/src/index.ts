@@ -1,3 +1,4 @@
+export * from './bounded-decode.js'
 export * from './channel.js'
 export {
   type EncodedMessage,

@@ -59,11 +59,7 @@ export function fakeRouters(...ids: readonly string[]): FakeRouters {
     settled: () => new Promise((resolve) => setImmediate(resolve)),
     messages: {
       send(routerId, { type, body = Buffer.alloc(0) }) {
-        const router = routers.get(routerId)
-        if (!router?.isOnline || type !== ctrlType.unroute) return
-        const unroute = Unroute.decode(body)
-        router.unroutes.push(unroute)
-        router.circuits.delete(unroute.circuitId)
+        routers.get(routerId)?.channel.channel.send({ type, body })
       },
       async request(routerId, message) {
         const router = routers.get(routerId)
@@ -83,7 +79,12 @@ function fakeRouter(id: string): FakeRouter {
     isReconnection: true,
     linkListeners: Buffer.alloc(0),
     channel: {
-      send: () => undefined,
+      send(message) {
+        if (!router.isOnline || !('type' in message) || message.type !== ctrlType.unroute) return
+        const unroute = Unroute.decode(message.body ?? Buffer.alloc(0))
+        router.unroutes.push(unroute)
+        router.circuits.delete(unroute.circuitId)
+      },
       request: () => Promise.reject(new Error('not asked here')),
       reply: (_to, answer) => void replies.push(answer),
       close: () => undefined,
@@ -93,7 +94,7 @@ function fakeRouter(id: string): FakeRouter {
       latencyMs: () => undefined,
     },
   }
-  return {
+  const router: FakeRouter = {
     id,
     routes: [],
     unroutes: [],
@@ -105,6 +106,7 @@ function fakeRouter(id: string): FakeRouter {
     replies,
     channel,
   }
+  return router
 }
 
 const answerOf = (type: number, headers: Headers, body: Uint8Array): Message => ({

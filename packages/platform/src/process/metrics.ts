@@ -263,7 +263,7 @@ export const metrics = {
   ),
   routerMessages: counter(
     'overlay_router_messages_total',
-    'Messages of routers, by type and result (ok, failed, malformed; dropped: this type is not used)',
+    'Messages of routers, by type and result (ok, failed, malformed; dropped: this type is not used; oversized: beyond the limits, and dropped)',
     ['type', 'result'],
   ),
   routerMessagesLost: counter(
@@ -316,7 +316,7 @@ export const metrics = {
   ),
   routerClaimRefused: counter(
     'overlay_router_claims_refused_total',
-    'Claims of routers about the access of their clients that were refused, by reason (session, api-session, type, certificate, router)',
+    'Claims of routers about the access of their clients that were refused, by reason (session, api-session, type, certificate, router, service)',
     ['reason'],
   ),
   routerForeign: counter(

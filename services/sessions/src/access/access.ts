@@ -11,7 +11,7 @@ import { fairQueue, pagesOf, runPeriodically } from '@overlay/platform/async'
 import type { Source } from '@overlay/platform/change-log'
 import type { Methods, PolicyServiceService, Positions } from '@overlay/rpc'
 import type { ControlCore } from '../control/control.js'
-import { type Concern, onMessage } from '../control/handlers.js'
+import { type Concern, LIST_BYTES, onMessage } from '../control/handlers.js'
 import { endedSessions, unknownTokens } from '../store/ended-session.js'
 import { openAccessCheck } from './access-check.js'
 import { type ActivityDeps, openActivity } from './activity.js'
@@ -84,12 +84,20 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
     },
     disconnected: push.disconnect,
     handlers: [
-      onMessage(edgeType.apiSessionHeartbeat, ApiSessionHeartbeat, async ({ tokens }, _message, router) => {
-        const unknown = await activity.note(tokens)
-        if (unknown.length === 0) return
-        const body = ApiSessionRemoved.encode({ tokens: [...unknown], ids: [] }).finish()
-        router.channel.send({ type: edgeType.apiSessionRemoved, body })
-      }),
+      onMessage(
+        edgeType.apiSessionHeartbeat,
+        ApiSessionHeartbeat,
+        async ({ tokens }, _message, { channel }) => {
+          for (const part of pagesOf(tokens, TOKENS_AT_ONCE)) {
+            if (channel.closed.aborted) return
+            const unknown = await activity.note(part)
+            if (unknown.length === 0) continue
+            const body = ApiSessionRemoved.encode({ tokens: [...unknown], ids: [] }).finish()
+            channel.send({ type: edgeType.apiSessionRemoved, body })
+          }
+        },
+        { mostBytes: LIST_BYTES, items: ({ tokens }) => tokens.length },
+      ),
       onMessage(edgeType.requestClientReSync, RequestClientReSync, ({ reason }, _message, router) => {
         log.info(
           { routerId: router.routerId, reason: reason.slice(0, 200) },
@@ -97,14 +105,20 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
         )
         push.resync(router)
       }),
-      onMessage(edgeType.validateSessions, ValidateSessionsRequest, async (request, _message, router) => {
-        for (const part of pagesOf(request.sessionTokens, TOKENS_AT_ONCE)) {
-          const unknown = await checks({ source: router.routerId, name: '' }, () => unknownTokens(db, part))
-          if (unknown.length === 0) continue
-          const body = SessionRemoved.encode({ tokens: unknown, ids: [] }).finish()
-          router.channel.send({ type: edgeType.sessionRemoved, body })
-        }
-      }),
+      onMessage(
+        edgeType.validateSessions,
+        ValidateSessionsRequest,
+        async ({ sessionTokens }, _message, { routerId, channel }) => {
+          for (const part of pagesOf(sessionTokens, TOKENS_AT_ONCE)) {
+            if (channel.closed.aborted) return
+            const unknown = await checks({ source: routerId, name: '' }, () => unknownTokens(db, part))
+            if (unknown.length === 0) continue
+            const body = SessionRemoved.encode({ tokens: unknown, ids: [] }).finish()
+            channel.send({ type: edgeType.sessionRemoved, body })
+          }
+        },
+        { mostBytes: LIST_BYTES, items: ({ sessionTokens }) => sessionTokens.length },
+      ),
     ],
     async [Symbol.asyncDispose]() {
       reports[Symbol.dispose]()

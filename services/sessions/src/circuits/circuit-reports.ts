@@ -1,16 +1,17 @@
 import { CircuitConfirmation, ctrlType, Fault, FaultSubject, routeResultHeader } from '@overlay/channel'
+import { pagesOf } from '@overlay/platform/async'
 import { batch } from '@overlay/platform/postgres'
 import { metrics } from '@overlay/platform/process'
-import { type Handler, onMessage } from '../control/handlers.js'
+import { type Handler, LIST_BYTES, onMessage } from '../control/handlers.js'
 import type { RouterChannel } from '../control/router-channel.js'
 import { type Circuit, circuitsById } from '../store/circuit.js'
 import { type EndReport, ended, endReported } from '../store/end-circuits.js'
 import type { CircuitDeps } from './deps.js'
 import type { Ending } from './end.js'
 import type { MoveCircuits } from './move-circuits.js'
-import { sendUnroute } from './routing.js'
+import { unroute } from './routing.js'
 
-type ReportDeps = Pick<CircuitDeps, 'db' | 'messages' | 'services'> & {
+type ReportDeps = Pick<CircuitDeps, 'db' | 'services'> & {
   readonly ending: Ending
   readonly move: MoveCircuits
 }
@@ -18,9 +19,13 @@ type ReportDeps = Pick<CircuitDeps, 'db' | 'messages' | 'services'> & {
 /** A circuit that is idle for longer has a row, unless it has ended: setting it up takes less time. */
 const SETTLED_NANOSECONDS = 45_000_000_000n
 const NANOSECONDS = 1_000_000n
+/** Of one message. Routers report the others again. */
+const MOST_CIRCUITS = 10_000
+const LONGEST_LIST = 256 * 1024
+const PAGE = 500
 
 /** What routers report about circuits. */
-export function circuitReports({ db, messages, services, ending, move }: ReportDeps): readonly Handler[] {
+export function circuitReports({ db, services, ending, move }: ReportDeps): readonly Handler[] {
   const report = batch((reports: readonly EndReport[]) => endReported(db, reports))
 
   /** Refuses circuits that do not run over the router. */
@@ -41,28 +46,30 @@ export function circuitReports({ db, messages, services, ending, move }: ReportD
     isOwned: boolean,
     router: RouterChannel,
   ): Promise<void> {
-    const circuits = await circuitsById(db, ids)
-    for (const id of ids) {
-      if (isOwned && !circuits.has(id)) sendUnroute(messages, id, [router.routerId], true)
-    }
-    const own = [...circuits.values()].filter((circuit) => isOver(circuit, router))
-    await move(own.map(({ id }) => id))
+    await inPages(ids, router, async (page) => {
+      const circuits = await circuitsById(db, page)
+      if (isOwned) for (const id of page) if (!circuits.has(id)) router.channel.send(unroute(id, true))
+      const own = [...circuits.values()].filter((circuit) => isOver(circuit, router))
+      await move(own.map(({ id }) => id))
+    })
   }
 
   async function confirm(
     { circuitIds, idleTimes }: CircuitConfirmation,
     router: RouterChannel,
   ): Promise<void> {
-    const circuits = await circuitsById(db, circuitIds)
-    const idle: string[] = []
-    for (const id of circuitIds) {
-      const circuit = circuits.get(id)
-      const nanoseconds = idleTimes.get(id) ?? SETTLED_NANOSECONDS
-      if (circuit && isOver(circuit, router)) {
-        if (await isTooIdle(circuit, router, nanoseconds)) idle.push(id)
-      } else if (nanoseconds >= SETTLED_NANOSECONDS) sendUnroute(messages, id, [router.routerId], true)
-    }
-    if (idle.length > 0) await ending.end(ended.byId(idle), 'idle')
+    await inPages(circuitIds, router, async (page) => {
+      const circuits = await circuitsById(db, page)
+      const idle: string[] = []
+      for (const id of page) {
+        const circuit = circuits.get(id)
+        const nanoseconds = idleTimes.get(id) ?? SETTLED_NANOSECONDS
+        if (circuit && isOver(circuit, router)) {
+          if (await isTooIdle(circuit, router, nanoseconds)) idle.push(id)
+        } else if (nanoseconds >= SETTLED_NANOSECONDS) router.channel.send(unroute(id, true))
+      }
+      if (idle.length > 0) await ending.end(ended.byId(idle), 'idle')
+    })
   }
 
   async function isTooIdle(
@@ -76,26 +83,32 @@ export function circuitReports({ db, messages, services, ending, move }: ReportD
   }
 
   /** A router that answers too late carries a circuit that has failed. */
-  async function routedLate(circuitId: string, { routerId }: RouterChannel): Promise<void> {
+  async function routedLate(circuitId: string, { routerId, channel }: RouterChannel): Promise<void> {
     const circuit = (await circuitsById(db, [circuitId])).get(circuitId)
-    if (!circuit?.routerIds.includes(routerId)) sendUnroute(messages, circuitId, [routerId], true)
+    if (!circuit?.routerIds.includes(routerId)) channel.send(unroute(circuitId, true))
   }
 
   return [
-    onMessage(ctrlType.fault, Fault, ({ subject, id }, _message, router) => {
-      switch (subject) {
-        case FaultSubject.INGRESS:
-        case FaultSubject.EGRESS:
-          return closed(id, router)
-        case FaultSubject.FORWARD:
-        case FaultSubject.FORWARD_UNKNOWN_OWNER: {
-          const ids = id.split(' ').filter(Boolean)
-          return notForwarded(ids, subject === FaultSubject.FORWARD, router)
+    onMessage(
+      ctrlType.fault,
+      Fault,
+      ({ subject, id }, _message, router) => {
+        switch (subject) {
+          case FaultSubject.INGRESS:
+          case FaultSubject.EGRESS:
+            return closed(id, router)
+          case FaultSubject.FORWARD:
+          case FaultSubject.FORWARD_UNKNOWN_OWNER:
+            return notForwarded(circuitIdsIn(id), subject === FaultSubject.FORWARD, router)
         }
-      }
-    }),
-    onMessage(ctrlType.circuitConfirmation, CircuitConfirmation, (body, _message, router) =>
-      confirm(body, router),
+      },
+      { mostBytes: LIST_BYTES, items: ({ id }) => circuitIdsIn(id).length },
+    ),
+    onMessage(
+      ctrlType.circuitConfirmation,
+      CircuitConfirmation,
+      (body, _message, router) => confirm(body, router),
+      { mostBytes: LIST_BYTES, items: ({ circuitIds }) => Math.min(circuitIds.length, MOST_CIRCUITS) },
     ),
     {
       type: ctrlType.routeResult,
@@ -105,4 +118,24 @@ export function circuitReports({ db, messages, services, ending, move }: ReportD
       },
     },
   ]
+}
+
+/** Separated by spaces. The last one of a list that is cut may be incomplete. */
+function circuitIdsIn(list: string): readonly string[] {
+  const ids = list.slice(0, LONGEST_LIST).split(' ', MOST_CIRCUITS + 1)
+  if (list.length > LONGEST_LIST && ids.length <= MOST_CIRCUITS) ids.pop()
+  return ids.slice(0, MOST_CIRCUITS).filter(Boolean)
+}
+
+/** Ends with the connection, and lets the router take the answers to one page before those to the next. */
+async function inPages(
+  ids: readonly string[],
+  { channel }: RouterChannel,
+  handle: (page: readonly string[]) => Promise<void>,
+): Promise<void> {
+  for (const page of pagesOf(ids.slice(0, MOST_CIRCUITS), PAGE)) {
+    if (channel.closed.aborted) return
+    await handle(page)
+    await channel.drained().catch(() => undefined) // closed
+  }
 }

@@ -4,6 +4,7 @@ import {
   decodeUint32,
   type Headers,
   type Message,
+  type Outgoing,
   Route,
   routeResultHeader,
   Unroute,
@@ -97,13 +98,18 @@ function headersOf(
   throw new RouteFailed(routerId, code, `router ${routerId}: ${text}`)
 }
 
-/** Routers forget the circuit: at once, or when nothing has arrived for a few seconds. */
+/** Tells a router to forget the circuit: at once, or when nothing has arrived for a few seconds. */
+export const unroute = (circuitId: string, now: boolean): Outgoing => ({
+  type: ctrlType.unroute,
+  body: Unroute.encode({ circuitId, now }).finish(),
+})
+
 export function sendUnroute(
   messages: RouterMessages,
   circuitId: string,
   routerIds: Iterable<string>,
   now: boolean,
 ): void {
-  const body = Unroute.encode({ circuitId, now }).finish()
-  for (const routerId of routerIds) messages.send(routerId, { type: ctrlType.unroute, body })
+  const message = unroute(circuitId, now)
+  for (const routerId of routerIds) messages.send(routerId, message)
 }

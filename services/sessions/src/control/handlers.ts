@@ -1,11 +1,20 @@
-import type { Message } from '@overlay/channel'
+import { decodeBounded, type Message } from '@overlay/channel'
 import type { RouterChannel } from './router-channel.js'
 
 /** What a concern does with messages of one type. A failure of `handle` is logged and counted, and ends nothing. */
 export interface Handler {
   readonly type: number
-  /** Throws if the body or a header is malformed, which closes the channel. Returns what to run. */
-  prepare(message: Message, router: RouterChannel): () => Promise<void> | void
+  /** A message with a larger body is dropped. Default: MOST_BYTES. */
+  readonly mostBytes?: number
+  /**
+   * Throws if the body or a header is malformed, which closes the channel; or TooManyFields, which drops the message.
+   * Returns what to run. `spend`: notes what the message costs, in units of the work budget.
+   */
+  prepare(
+    message: Message,
+    router: RouterChannel,
+    spend?: (units: number) => void,
+  ): () => Promise<void> | void
 }
 
 /** A concern of the control channel. */
@@ -18,7 +27,21 @@ export interface Concern {
 }
 
 interface Decoder<T> {
-  decode(bytes: Uint8Array): T
+  decode(...input: Parameters<Parameters<typeof decodeBounded<T>>[0]['decode']>): T
+}
+
+/** Requests for one client, terminator or circuit are much smaller. */
+export const MOST_BYTES = 256 * 1024
+/** Of messages that list what a router has: as much as the channel takes. */
+export const LIST_BYTES = 4 * 1024 * 1024
+/** Takes some 10 ms to decode. The largest messages of real routers list some thousands of links or circuits. */
+const MOST_READS = 100_000
+const READS_PER_UNIT = 8
+const UNITS_PER_ITEM = 20
+
+export interface MessageOptions<T> extends Pick<Handler, 'mostBytes'> {
+  /** How many entities the message is about, if not about one. */
+  readonly items?: (body: T) => number
 }
 
 /** Handles messages whose body is a protobuf message. */
@@ -26,10 +49,13 @@ export const onMessage = <T>(
   type: number,
   codec: Decoder<T>,
   handle: (body: T, message: Message, router: RouterChannel) => Promise<void> | void,
+  { mostBytes = MOST_BYTES, items = () => 0 }: MessageOptions<T> = {},
 ): Handler => ({
   type,
-  prepare(message, router) {
-    const body = codec.decode(message.body)
+  mostBytes,
+  prepare(message, router, spend) {
+    const { message: body, reads } = decodeBounded(codec, message.body, MOST_READS)
+    spend?.(reads / READS_PER_UNIT + items(body) * UNITS_PER_ITEM)
     return () => handle(body, message, router)
   },
 })

@@ -4,7 +4,7 @@ import { metrics } from '@overlay/platform/process'
 import type { Logger } from 'pino'
 import type { Circuits } from '../circuits/circuits.js'
 import type { FabricEvents } from '../control/fabric-events.js'
-import { type Concern, onMessage } from '../control/handlers.js'
+import { type Concern, LIST_BYTES, onMessage } from '../control/handlers.js'
 import type { RouterChannels, RouterMessages } from '../control/router-channel.js'
 import type { RouterPresence } from '../control/router-presence.js'
 import type { LinkRow, LinkSettings } from '../store/link.js'
@@ -76,18 +76,26 @@ export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & As
 
   return {
     handlers: [
-      onMessage(ctrlType.routerLinks, RouterLinks, (links, _, router) => reports.report(router, links)),
+      onMessage(ctrlType.routerLinks, RouterLinks, (links, _, router) => reports.report(router, links), {
+        mostBytes: LIST_BYTES,
+        items: ({ links }) => links.length,
+      }),
       onMessage(ctrlType.fault, Fault, (fault, _, router) => {
         if (linkFaults.has(fault.subject)) return reports.fault(router, fault)
       }),
       onMessage(ctrlType.verifyRouter, VerifyRouter, (claim, message, { channel }) => {
         channel.reply(message, verifyRouter(routers, claim))
       }),
-      onMessage(ctrlType.metrics, LinkMetrics, async (measured, _, { routerId }) => {
-        if (measured.sourceId === routerId)
-          await table.setLatencies(latenciesOf(routerId, table.of(routerId), measured))
-        else metrics.routerForeign.inc({ subject: 'link' })
-      }),
+      onMessage(
+        ctrlType.metrics,
+        LinkMetrics,
+        async (measured, _, { routerId }) => {
+          if (measured.sourceId === routerId)
+            await table.setLatencies(latenciesOf(routerId, table.of(routerId), measured))
+          else metrics.routerForeign.inc({ subject: 'link' })
+        },
+        { mostBytes: LIST_BYTES },
+      ),
     ],
 
     connected(router) {

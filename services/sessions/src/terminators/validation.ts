@@ -7,7 +7,7 @@ import {
 import { pagesOf, runPeriodically } from '@overlay/platform/async'
 import { batch, type Database } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
-import { type Handler, onMessage } from '../control/handlers.js'
+import { type Handler, LIST_BYTES, onMessage } from '../control/handlers.js'
 import type { RouterChannel, RouterMessages } from '../control/router-channel.js'
 import {
   type InvalidTerminator,
@@ -67,6 +67,10 @@ export function openValidation(deps: ValidationDeps): Validation {
   }
   const validating = runPeriodically(delayMs, validateNew)
 
+  async function removePages(invalid: readonly InvalidTerminator[]): Promise<void> {
+    for (const page of pagesOf(invalid, PAGE)) await removeInvalid(page)
+  }
+
   return {
     handler: onMessage(
       ctrlType.validateTerminatorsV2Response,
@@ -76,7 +80,7 @@ export function openValidation(deps: ValidationDeps): Validation {
           .filter(([, { valid }]) => !valid)
           .map(([id, { marker }]) => ({ id, routerId, marker: Number(marker) }))
         if (invalid.length === 0) return
-        const removing = Promise.all([settling.get(routerId), removeInvalid(invalid)]).then(() => undefined)
+        const removing = Promise.all([settling.get(routerId), removePages(invalid)]).then(() => undefined)
         const settled = removing.catch(() => undefined) // its handler reports the failure
         settling.set(routerId, settled)
         try {
@@ -85,6 +89,7 @@ export function openValidation(deps: ValidationDeps): Validation {
           if (settling.get(routerId) === settled) settling.delete(routerId)
         }
       },
+      { mostBytes: LIST_BYTES, items: ({ states }) => states.size },
     ),
 
     async validateRouter({ routerId, channel }) {
