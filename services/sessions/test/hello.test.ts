@@ -1,4 +1,4 @@
-import { encodeFrame, encodeText, headerKey } from '@overlay/channel'
+import { encodeFrame, encodeText, headerKey, LinkListeners } from '@overlay/channel'
 import { metrics } from '@overlay/platform/process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { authority } from '../../identity/test/certificates.js'
@@ -75,10 +75,21 @@ test('a peer of another type is refused', async () => {
 
 test.each([
   ['link listeners that cannot be decoded', headerKey.listeners, Buffer.of(0x0a)],
+  ['a link listener without a valid address', headerKey.listeners, listenerAt('tls:<script>')],
   ['a version with NUL', headerKey.version, encodeText('v1.1.13\0|r|d|o|a')],
+  ['a version with markup', headerKey.version, encodeText('v1.1.13|r|d|<img src=x>|a')],
 ])('a hello with %s is refused', async (what, header, value) => {
   const key = await network.createRouter(what)
   await refuses('malformed', { key, headers: [[header, value]] })
+})
+
+test('a router that sends no version comes online', async () => {
+  const key = await network.createRouter('without version')
+  const socket = await openSocket({ port: replica.port, key })
+  socket.resume()
+  socket.write(encodeFrame(0, -1, [], encodeText(key.id)))
+  await expect.poll(() => replica.control.presence.isOnline(key.id)).toBe(true)
+  socket.destroy()
 })
 
 test('a peer that sends no hello is refused in time', async () => {
@@ -93,7 +104,6 @@ test('a peer that sends no hello is refused in time', async () => {
 test.each([
   ['bytes that are no message', Buffer.from('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n')],
   ['a hello that is too large', encodeFrame(0, -1, [[99, Buffer.alloc(5000)]], Buffer.from('r'))],
-  ['a hello without version', encodeFrame(0, -1, [], Buffer.from('r'))],
 ])('%s: the connection is closed', async (_what, bytes) => {
   const key = await network.createRouter(`malformed ${bytes.length}`)
   const socket = await openSocket({ port: replica.port, key })
@@ -121,3 +131,8 @@ test('connections that keep replacing each other are refused, and the last one s
   expect(routers.map(({ channel }) => channel.closed.aborted)).toEqual([true, true, true, false])
   routers[3]?.channel.close('done')
 })
+
+function listenerAt(address: string): Buffer {
+  const listener = { address, protocol: 'tls', costTags: [], groups: ['default'], localBinding: '' }
+  return Buffer.from(LinkListeners.encode({ listeners: [listener] }).finish())
+}

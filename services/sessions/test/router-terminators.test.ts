@@ -1,5 +1,4 @@
 import {
-  CreateFabricTerminatorRequest,
   CreateTerminatorRequest,
   CreateTerminatorResult,
   CreateTerminatorV2Request,
@@ -97,6 +96,7 @@ test('a terminator that a router creates has the host, the secret and the data f
       session_id: 'of-alice',
       peer_data: { 1003: 'AP8B', 1011: 'YXBw' },
       is_system: true,
+      is_by_router: false,
     },
   ])
   expect(await started.audit()).toEqual(['alice: t1 created'])
@@ -132,6 +132,8 @@ test.each<[Partial<CreateTerminatorV2Request>, CreateTerminatorResult, unknown]>
     'invalid cost 65536. cost must be between 0 and 65535 inclusive',
   ],
   [{ precedence: 7 as TerminatorPrecedence }, CreateTerminatorResult.OTHER, 'invalid precedence: 7'],
+  [{ address: '<script>' }, CreateTerminatorResult.OTHER, 'invalid terminator id'],
+  [{ instanceId: 'a\nb' }, CreateTerminatorResult.OTHER, 'invalid instance id'],
   [{ address: 'x'.repeat(201) }, CreateTerminatorResult.OTHER, expect.stringContaining('too long')],
   [
     { peerData: new Map([[1, Buffer.alloc(70_000)]]) },
@@ -227,24 +229,6 @@ test('a router of the first generation receives the id of a new terminator', asy
   expect(decodeUint32(refused?.headers?.get(errorHeader.code) ?? Buffer.alloc(0))).toBe(3)
 })
 
-test('a router creates terminators for addresses of its own', async () => {
-  await using started = await startTerminators()
-  const request = {
-    ...{ serviceId: 'wiki', binding: '', address: 'udp:host:1', peerData: new Map(), cost: 1 },
-    ...{ precedence: TerminatorPrecedence.DEFAULT, instanceId: '', instanceSecret: Buffer.alloc(0) },
-  }
-  const send = (members: object) =>
-    started.r1.ask(ctrlType.createTerminator, CreateFabricTerminatorRequest, { ...request, ...members })
-  const [answer] = await send({})
-  expect(isSuccess(answer)).toBe(true)
-  expect(await started.rows()).toMatchObject([
-    { id: text(answer), binding: 'udp', host_id: '', session_id: null, is_system: false },
-  ])
-  const [refused] = await send({ serviceId: 'gone' })
-  expect([isSuccess(refused), text(refused)]).toEqual([false, 'invalid service'])
-  expect(await started.audit()).toEqual([`r1: ${text(answer)} created`])
-})
-
 test('an update changes what it names', async () => {
   await using started = await startTerminators()
   await createV2(started.r1, { cost: 1 })
@@ -282,6 +266,15 @@ test('a router changes and deletes its own terminators only', async () => {
   expect(isSuccess(removed)).toBe(false)
   expect(await started.rows()).toMatchObject([{ id: 't1', cost: 0 }])
   expect((await refusals()) - before).toBe(3)
+})
+
+test('a router changes terminators for their own host only', async () => {
+  await using started = await startTerminators()
+  await createV2(started.r1)
+  const foreign = update({ sessionToken: 'of-bob', cost: 9, updateCost: true })
+  const [answer] = await started.r1.ask(edgeType.updateTerminator, UpdateTerminatorRequest, foreign)
+  expect(text(answer)).toBe('terminator t1 belongs to another host')
+  expect(await started.rows()).toMatchObject([{ cost: 0 }])
 })
 
 test('deletes may be repeated', async () => {

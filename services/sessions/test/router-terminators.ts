@@ -123,7 +123,7 @@ export async function startTerminators({ strategy = '' }: { readonly strategy?: 
     async rows() {
       const { rows } = await db.query(sql`
         select id, service_id, router_id, binding, address, instance_id, identity_secret, host_id, cost, precedence,
-               saved_precedence, session_id, peer_data, is_system from terminator order by id`)
+               saved_precedence, session_id, peer_data, is_system, is_by_router from terminator order by id`)
       return rows
     },
     async audit() {

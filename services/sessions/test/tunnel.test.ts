@@ -3,21 +3,25 @@ import {
   CreateApiSessionResponse,
   CreateCircuitForServiceRequest,
   CreateCircuitForServiceResponse,
+  CreateFabricTerminatorRequest,
   CreateTunnelCircuitV2Request,
   CreateTunnelCircuitV2Response,
   CreateTunnelTerminatorRequest,
   CreateTunnelTerminatorResponse,
   CreateTunnelTerminatorV2Request,
+  ctrlType,
   decodeUint32,
   edgeErrorCode,
   edgeType,
   encodeBool,
   encodeText,
   errorHeader,
+  headerKey,
   type Outgoing,
   ServiceList,
   TerminatorPrecedence,
   tunnelHealthHeader,
+  UpdateFabricTerminatorRequest,
   UpdateTunnelTerminatorRequest,
 } from '@overlay/channel'
 import { metrics } from '@overlay/platform/process'
@@ -26,8 +30,10 @@ import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { AccessRefused } from '../src/access/router-access.js'
 import type { CircuitRequest } from '../src/circuits/circuits.js'
+import { endTerminators } from '../src/store/terminator.js'
 import { tunnelConcern } from '../src/tunnel/tunnel.js'
-import { fakeRouter, startTerminators } from './router-terminators.js'
+import { type FakeRouter, fakeRouter, startTerminators } from './router-terminators.js'
+import { context } from './routers.js'
 import { log } from './store.js'
 
 const services = new Map(
@@ -39,6 +45,12 @@ const services = new Map(
     },
   ]),
 )
+
+const routers = new Map([
+  ['r1', { isEdge: true }],
+  ['r2', { isEdge: true }],
+  ['transit', { isEdge: false }],
+])
 
 const hosting = {
   ...{ defaultHostingCost: 7, defaultHostingPrecedence: 'required', appData: { site: 'north' } },
@@ -102,6 +114,7 @@ async function startTunnel() {
         },
       },
     },
+    directory: { get: (id) => routers.get(id) },
     grantWatch: {
       trusted: () => true,
       positions: () => ({ policy: position }),
@@ -141,6 +154,7 @@ async function startTunnel() {
     world,
     router: fakeRouter(() => concern, 'r1'),
     stranger: fakeRouter(() => concern, 'r2'),
+    transit: fakeRouter(() => concern, 'transit'),
     [Symbol.asyncDispose]: () => terminators[Symbol.asyncDispose](),
   }
 }
@@ -173,6 +187,28 @@ const terminator = (members: Partial<CreateTunnelTerminatorRequest> = {}): Creat
   startTime: 1_700_000_000_000n,
   ...members,
 })
+
+/** Of the router itself, without a session in the request. */
+const ownTerminator = (
+  members: Partial<CreateFabricTerminatorRequest> = {},
+): CreateFabricTerminatorRequest => ({
+  ...{ serviceId: 'wiki', binding: '', address: 'udp:host:1', peerData: new Map(), cost: 1 },
+  ...{ precedence: TerminatorPrecedence.REQUIRED, instanceId: '', instanceSecret: Buffer.alloc(0) },
+  ...members,
+})
+
+async function hostItself(router: FakeRouter, members: Partial<CreateFabricTerminatorRequest> = {}) {
+  const request = ownTerminator(members)
+  const [answer] = await router.ask(ctrlType.createTerminator, CreateFabricTerminatorRequest, request)
+  const isSuccess = answer?.headers?.get(headerKey.resultSuccess)?.[0] === 1
+  return { isSuccess, text: body(answer).toString() }
+}
+
+/** As an administrator does. */
+const createAsAdministrator = ({ db }: Started, id: string, routerId: string) =>
+  db.query(sql`
+    insert into terminator (id, service_id, router_id, binding, address)
+    values (${id}, 'wiki', ${routerId}, 'transport', 'tcp:host:1')`)
 
 const host = ({ router }: Started, members: Partial<CreateTunnelTerminatorRequest> = {}) =>
   router.ask(edgeType.createTunnelTerminator, CreateTunnelTerminatorRequest, terminator(members))
@@ -329,6 +365,87 @@ test('a router changes and deletes its tunnel terminators', async () => {
   const [removed] = await started.router.askRaw(edgeType.removeTunnelTerminator, Buffer.from('t1'))
   expect(removed).toEqual({ type: edgeType.removeTunnelTerminatorResponse })
   expect(await started.rows()).toEqual([])
+})
+
+test('a router that policy lets host a service creates terminators for it, which end with its session', async () => {
+  await using started = await startTunnel()
+  const { isSuccess, text } = await hostItself(started.router)
+  expect(isSuccess).toBe(true)
+  expect(await started.rows()).toMatchObject([
+    {
+      ...{ id: text, address: 'udp:host:1', binding: 'udp', precedence: 'required', cost: 1 },
+      ...{ host_id: 'r1', session_id: 'as1 Bind wiki', is_system: false, is_by_router: false },
+    },
+  ])
+  await started.db.query(sql`delete from session where id = 'as1 Bind wiki'`)
+  await started.concern.endOfSessions(['as1 Bind wiki'])
+  expect([await started.rows(), started.ended]).toEqual([[], [text]])
+})
+
+test('a router without an identity hosts only what an administrator has created for it', async () => {
+  await using started = await startTunnel()
+  started.world.apiSession = undefined
+  const refused = { isSuccess: false, text: 'the router may not host this service' }
+  expect(await hostItself(started.router)).toEqual(refused)
+  await createAsAdministrator(started, 'other', 'r2')
+  expect(await hostItself(started.router)).toEqual(refused)
+  await createAsAdministrator(started, 'own', 'r1')
+  const { isSuccess, text } = await hostItself(started.router)
+  expect(isSuccess).toBe(true)
+  expect(await hostItself(started.router, { serviceId: 'blog' })).toEqual(refused)
+  const created = (await started.rows()).find(({ id }) => id === text)
+  expect(created).toMatchObject({ host_id: '', session_id: null, is_by_router: true, precedence: 'required' })
+})
+
+test('terminators of a router end with the last one that an administrator has created for it', async () => {
+  await using started = await startTunnel()
+  started.world.apiSession = undefined
+  await createAsAdministrator(started, 'own', 'r1')
+  await createAsAdministrator(started, 'second', 'r1')
+  const { text } = await hostItself(started.router)
+  const deleteAsAdministrator = (id: string) =>
+    started.changeLog.write(context, async (tx) => ({
+      result: undefined,
+      changes: await endTerminators(tx, sql`id = ${id}`),
+    }))
+  await deleteAsAdministrator('own')
+  expect((await started.rows()).map(({ id }) => id).sort()).toEqual([text, 'second'].sort())
+  await deleteAsAdministrator('second')
+  await expect.poll(started.rows).toEqual([])
+  expect(started.ended).toEqual([text])
+})
+
+test('a transit router hosts nothing, whatever an administrator has created', async () => {
+  await using started = await startTunnel()
+  await started.db.query(sql`insert into router (id, name, is_edge) values ('transit', 'transit', false)`)
+  await createAsAdministrator(started, 'own', 'transit')
+  expect(await hostItself(started.transit)).toEqual({
+    isSuccess: false,
+    text: 'a transit router hosts no services',
+  })
+})
+
+test.each([
+  { serviceId: 'nothing' },
+  { address: '' },
+  { address: 'tcp:<script>' },
+  { binding: 'a"b' },
+  { instanceId: '<b>' },
+  { cost: 70_000 },
+])('a terminator of a router with %j is refused', async (members) => {
+  await using started = await startTunnel()
+  expect((await hostItself(started.router, members)).isSuccess).toBe(false)
+  expect(await started.rows()).toEqual([])
+})
+
+test('a router does not change the terminators of administrators', async () => {
+  await using started = await startTunnel()
+  await createAsAdministrator(started, 'own', 'r1')
+  const change = { ...{ cost: 0, updateCost: false }, updatePrecedence: true }
+  const request = { terminatorId: 'own', precedence: TerminatorPrecedence.REQUIRED, ...change }
+  const [answer] = await started.r1.ask(ctrlType.updateTerminator, UpdateFabricTerminatorRequest, request)
+  expect(body(answer).toString()).toBe('terminator own is that of an administrator')
+  expect(await started.rows()).toMatchObject([{ precedence: 'default' }])
 })
 
 test('a router dials a service by a session of its own', async () => {

@@ -5,6 +5,7 @@ import { metrics } from '@overlay/platform/process'
 import { AccessRefused } from '../access/router-access.js'
 import { hostPeerData } from '../domain/peer-data.js'
 import { type CircuitPath, routePlan } from '../domain/route-plan.js'
+import { showable } from '../domain/router-text.js'
 import type { Path } from '../links/topology.js'
 import { insertCircuits, type NewCircuit } from '../store/circuit.js'
 import type { ServiceInfo } from '../terminators/service-directory.js'
@@ -199,4 +200,4 @@ const newPath = ({ routerIds, linkIds }: Path): CircuitPath => ({
   egressAddress: newId('short'),
 })
 
-const text = (values: Headers, key: number): string => values.get(key)?.toString() ?? ''
+const text = (values: Headers, key: number): string => showable(values.get(key)?.toString() ?? '')

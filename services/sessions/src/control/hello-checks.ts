@@ -13,6 +13,7 @@ import { isAway } from '@overlay/platform/postgres'
 import { fingerprintOf } from '@overlay/x509'
 import { newConnectionId } from '../domain/connection-id.js'
 import type { HelloRefusal } from '../domain/hello.js'
+import { isIdentifier, isShowable } from '../domain/router-text.js'
 import { linkListenersIn } from '../links/link-listeners.js'
 
 const MAX_ID_LENGTH = 64
@@ -48,13 +49,19 @@ export async function receiveHello(socket: TLSSocket, withinMs: number): Promise
   })
   if (hello.headers.has(headerKey.type)) throw new Refused('not-a-router')
   if (hello.routerId.length > MAX_ID_LENGTH) throw new Refused('malformed', 'the id is too long')
-  // what cannot be stored, or read by others, would harm the presence of all routers
-  if (Object.values(hello.version).some((text) => text.includes('\0')))
-    throw new Refused('malformed', 'the version contains NUL')
-  if (!linkListenersIn(hello.headers.get(headerKey.listeners)))
-    throw new Refused('malformed', 'the link listeners cannot be decoded')
+  // what cannot be stored, shown, or read by others, would harm the presence of all routers
+  if (!Object.values(hello.version).every(isShowable))
+    throw new Refused('malformed', 'the version contains characters that cannot be shown')
+  const listeners = linkListenersIn(hello.headers.get(headerKey.listeners))
+  if (!listeners) throw new Refused('malformed', 'the link listeners cannot be decoded')
+  if (!listeners.every(isListener)) throw new Refused('malformed', 'a link listener has no valid address')
   return hello
 }
+
+type Listener = NonNullable<ReturnType<typeof linkListenersIn>>[number]
+
+const isListener = ({ address, protocol, costTags, groups, localBinding }: Listener): boolean =>
+  [address, protocol].every(isIdentifier) && [...costTags, ...groups, localBinding].every(isShowable)
 
 const { createTerminatorV2, singleRouterLinkSource, createCircuitV2 } = capability
 const capabilities = (1 << createTerminatorV2) | (1 << singleRouterLinkSource) | (1 << createCircuitV2)

@@ -1,5 +1,6 @@
 import { ClientHello, edgeType, type Outgoing, ServerHello } from '@overlay/channel'
-import { supportedProtocolsOf, withoutNul } from '../domain/hello.js'
+import { supportedProtocolsOf } from '../domain/hello.js'
+import { showable } from '../domain/router-text.js'
 import type { PresenceRow } from '../store/presence.js'
 import { type Concern, onMessage } from './handlers.js'
 import type { OwnPresence } from './presence.js'
@@ -93,7 +94,7 @@ export function routerStatus(
       onMessage(edgeType.clientHello, ClientHello, (hello, _message, router) => {
         const row = statuses.get(router.routerId)?.row
         if (!row) return
-        const hostname = withoutNul(hello.hostname)
+        const hostname = showable(hello.hostname)
         change(router, {
           row: { ...row, hostname, supportedProtocols: supportedProtocolsOf(hello) },
           hello: 'helloReceived',

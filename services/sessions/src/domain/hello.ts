@@ -1,3 +1,5 @@
+import { isIdentifier } from './router-text.js'
+
 /** Why a connection to the control channel is refused. */
 export type HelloRefusal =
   | 'no-certificate' // none was presented
@@ -58,18 +60,19 @@ export interface ClientHello {
   readonly hostname: string
 }
 
-/** Without NUL, which the database does not store. */
-export const withoutNul = (text: string): string => text.replaceAll('\0', '')
+const MOST_LISTENERS = 100
 
-/** URLs by protocol. wire: of two listeners with one protocol the last one counts. */
+/** URLs by protocol. wire: of two listeners with one protocol the last one counts. Leaves out what is no URL. */
 export const supportedProtocolsOf = (hello: ClientHello): Record<string, string> =>
-  Object.fromEntries(protocolsIn(hello).map((pair) => pair.map(withoutNul)))
+  Object.fromEntries(protocolsIn(hello).filter((pair) => pair.every(isIdentifier)))
 
 function protocolsIn(hello: ClientHello): (readonly [protocol: string, url: string])[] {
   const advertised = hello.listeners.flatMap(({ advertise }) => advertise ?? [])
   if (advertised.length > 0)
-    return advertised.map(({ protocol, hostname, port }) => [protocol, `${protocol}://${hostname}:${port}`])
-  return hello.protocols.flatMap((protocol, at): [string, string][] => {
+    return advertised
+      .slice(0, MOST_LISTENERS)
+      .map(({ protocol, hostname, port }) => [protocol, `${protocol}://${hostname}:${port}`])
+  return hello.protocols.slice(0, MOST_LISTENERS).flatMap((protocol, at): [string, string][] => {
     const port = hello.protocolPorts[at]
     return port === undefined ? [] : [[protocol, `${protocol}://${hello.hostname}:${port}`]]
   })

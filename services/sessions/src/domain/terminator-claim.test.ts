@@ -10,6 +10,7 @@ const stored: StoredTerminator = {
   cost: 10,
   precedence: 'default',
   savedPrecedence: null,
+  isOfAdministrator: false,
   sessionId: 's',
 }
 

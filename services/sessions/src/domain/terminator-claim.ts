@@ -16,6 +16,8 @@ export interface TerminatorClaim {
 export interface StoredTerminator extends TerminatorClaim {
   /** While the router is quiesced: the precedence to restore. */
   readonly savedPrecedence: Precedence | null
+  /** An administrator has created it: its router may only take it out of use. */
+  readonly isOfAdministrator: boolean
 }
 
 /** What a claim that repeats a stored terminator changes. */

@@ -1,6 +1,7 @@
 import { type Fault, FaultSubject, type RouterLinks } from '@overlay/channel'
 import { metrics } from '@overlay/platform/process'
 import type { RouterChannel } from '../control/router-channel.js'
+import { isIdentifier } from '../domain/router-text.js'
 import type { LinkRow, ReportedLink } from '../store/link.js'
 import { emitLinkEvent } from './link-events.js'
 import type { LinksDeps } from './links.js'
@@ -23,7 +24,6 @@ interface Connection {
 
 const MOST_LINKS = 4096
 const CONFIRM_MS = 2000
-const printable = /^[\x21-\x7e]{1,500}$/
 
 export function openLinkReports(
   deps: Pick<LinksDeps, 'topology' | 'messages' | 'events' | 'log' | 'confirmMs'> & {
@@ -102,7 +102,7 @@ export function openLinkReports(
     },
 
     async fault(router, { id, subject, iteration }) {
-      if (!printable.test(id)) return // no link has such an id
+      if (!isIdentifier(id)) return // no link has such an id
       await connectionOf(router).enqueue(1, async (persist) => {
         const { routerId } = router
         const link = table.get(id)
@@ -135,7 +135,7 @@ function linksIn({ links }: RouterLinks, sourceId: string): readonly ReportedLin
   const valid = links
     .filter(
       ({ id, protocol, dialAddress, destinationRouterId }) =>
-        [id, protocol, dialAddress, destinationRouterId].every((text) => printable.test(text)) &&
+        [id, protocol, dialAddress, destinationRouterId].every(isIdentifier) &&
         destinationRouterId !== sourceId,
     )
     .map(({ id, protocol, dialAddress, destinationRouterId, iteration }) => ({

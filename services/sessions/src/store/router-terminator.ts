@@ -14,11 +14,16 @@ export interface NewTerminator extends TerminatorClaim {
   readonly peerData: ReadonlyMap<number, Buffer>
   /** True: only its router may change it. */
   readonly isSystem: boolean
+  /** Without a session: an administrator must have created a terminator for router and service, and it ends with that. */
+  readonly isByRouter: boolean
 }
+
+/** An administrator has created it. */
+const OF_ADMINISTRATOR = sql`(session_id is null and not is_system and not is_by_router)`
 
 const STORED = sql`
   id, service_id as "serviceId", router_id as "routerId", binding, host_id as "hostId", cost, precedence,
-  saved_precedence as "savedPrecedence", session_id as "sessionId"`
+  saved_precedence as "savedPrecedence", session_id as "sessionId", ${OF_ADMINISTRATOR} as "isOfAdministrator"`
 
 /** The terminators with these ids. */
 export async function storedTerminators(
@@ -45,7 +50,8 @@ export async function lockTerminators(
   limit?: number,
 ): Promise<ReadonlyMap<string, LockedTerminator>> {
   const { rows } = await tx.query(sql`
-    select ${columnsOf(terminator)}, saved_precedence, session_id from terminator where ${which}
+    select ${columnsOf(terminator)}, saved_precedence, session_id, ${OF_ADMINISTRATOR} as of_administrator
+      from terminator where ${which}
      order by id ${limit === undefined ? sql`` : sql`limit ${limit}`} for update`)
   return new Map(rows.map((row) => [String(row.id), lockedOf(row)]))
 }
@@ -60,6 +66,7 @@ const lockedOf = (row: Parameters<typeof rowOf>[1]): LockedTerminator => ({
   precedence: row.precedence,
   savedPrecedence: row.saved_precedence,
   sessionId: row.session_id,
+  isOfAdministrator: row.of_administrator,
   row: rowOf(terminator, row),
 })
 
@@ -80,6 +87,24 @@ export async function lockRouters(tx: Tx, ids: readonly string[]): Promise<Reado
     'lock-routers',
   )
   return new Set(rows.map(({ id }) => id))
+}
+
+type Place = Pick<NewTerminator, 'routerId' | 'serviceId'>
+
+/** Locks the terminators of administrators for these routers and services, and returns whether a place has one. */
+export async function lockPlaces(tx: Tx, places: readonly Place[]): Promise<(place: Place) => boolean> {
+  if (places.length === 0) return () => false
+  const { rows } = await tx.query<Place>(
+    sql`
+    select router_id as "routerId", service_id as "serviceId" from terminator
+     where (router_id, service_id) in (select * from unnest(${places.map(({ routerId }) => routerId)}::text[],
+                                                            ${places.map(({ serviceId }) => serviceId)}::text[]))
+       and ${OF_ADMINISTRATOR}
+     order by id for key share`,
+    'lock-places',
+  )
+  return (place) =>
+    rows.some(({ routerId, serviceId }) => routerId === place.routerId && serviceId === place.serviceId)
 }
 
 type Instance = Pick<NewTerminator, 'serviceId' | 'instanceId'>
@@ -121,9 +146,9 @@ export const insertTerminators = (tx: Tx, terminators: readonly NewTerminator[])
     sql`
     insert into terminator
            (id, service_id, router_id, binding, address, instance_id, identity_secret, host_id, cost, precedence,
-            session_id, peer_data, is_system)
+            session_id, peer_data, is_system, is_by_router)
     select id, service_id, router_id, binding, address, instance_id, identity_secret, host_id, cost, precedence,
-           session_id, peer_data, is_system
+           session_id, peer_data, is_system, is_by_router
       from jsonb_populate_recordset(null::terminator, ${JSON.stringify(terminators.map(columns))}::jsonb)
      order by id
         on conflict (id) do nothing`,
@@ -144,6 +169,7 @@ const columns = (one: NewTerminator) => ({
   session_id: one.sessionId,
   peer_data: Object.fromEntries([...one.peerData].map(([key, value]) => [key, value.toString('base64')])),
   is_system: one.isSystem,
+  is_by_router: one.isByRouter,
 })
 
 /** Changes locked terminators, and returns the changes for the audit. */
@@ -243,12 +269,26 @@ export async function haveTerminators(db: Db, sessionIds: readonly string[]): Pr
   return rowCount === 1
 }
 
-/** Terminators whose session has ended. */
+/** Selects terminators whose session has ended. */
+const WITHOUT_SESSION = sql`
+  (session_id is not null and not exists (select from session where session.id = session_id))`
+
+/** Selects terminators of routers whose service and router have none of an administrator any more. */
+export const WITHOUT_PLACE = sql`
+  (is_by_router and not exists (select from terminator as granting
+                                 where granting.router_id = terminator.router_id
+                                   and granting.service_id = terminator.service_id
+                                   and granting.session_id is null
+                                   and not granting.is_system and not granting.is_by_router))`
+
+export const ORPHANED = sql`(${WITHOUT_SESSION} or ${WITHOUT_PLACE})`
+
+/** Terminators that have lost what they were created by. */
 export async function orphanedTerminators(db: Db, limit: number): Promise<readonly string[]> {
   const { rows } = await db.query<{ id: string }>(
     sql`
-    select id from terminator
-     where session_id is not null and not exists (select from session where session.id = session_id) limit ${limit}`,
+    (select id from terminator where ${WITHOUT_SESSION} limit ${limit})
+    union all (select id from terminator where ${WITHOUT_PLACE} limit ${limit})`,
     'orphaned-terminators',
   )
   return rows.map(({ id }) => id)

@@ -10,10 +10,11 @@ import {
   UpdateTerminatorRequest,
   type UpdateTunnelTerminatorRequest,
 } from '@overlay/channel'
+import { pagesOf } from '@overlay/platform/async'
 import { metrics } from '@overlay/platform/process'
 import { AccessRefused, type CheckAccess } from '../access/router-access.js'
 import { answer, failed, refused, succeeded } from '../control/answers.js'
-import { type Handler, onMessage } from '../control/handlers.js'
+import { type Handler, LIST_BYTES, onMessage } from '../control/handlers.js'
 import { MAX_COST } from '../domain/terminator-selection.js'
 import { actorOf } from './actor.js'
 import { precedenceOf } from './precedence.js'
@@ -27,6 +28,7 @@ export interface ChangeDeps {
 }
 
 const EDGE_BINDING = 'edge'
+const PAGE = 500
 
 /** Routers change and delete terminators for their clients, and their own. */
 export function changeHandlers({ checkAccess, update, remove }: ChangeDeps): readonly Handler[] {
@@ -36,8 +38,9 @@ export function changeHandlers({ checkAccess, update, remove }: ChangeDeps): rea
         const { sessionToken, apiSessionToken, fingerprints, terminatorId: id } = request
         const { routerId } = router
         const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Bind' } as const
-        const by = actorOf((await checkAccess(claim)).identityId)
-        await update({ id, routerId, binding: EDGE_BINDING, ...changesIn(request), by })
+        const { serviceId, identityId: hostId } = await checkAccess(claim)
+        const asked = { id, routerId, binding: EDGE_BINDING, asking: { serviceId, hostId } }
+        await update({ ...asked, ...changesIn(request), by: actorOf(hostId) })
         return { type: edgeType.updateTerminatorResponse }
       }),
     ),
@@ -55,7 +58,9 @@ export function changeHandlers({ checkAccess, update, remove }: ChangeDeps): rea
     onMessage(ctrlType.updateTerminator, UpdateFabricTerminatorRequest, (request, message, router) =>
       answer(router, message, failed, async () => {
         const { routerId } = router
-        await update({ id: request.terminatorId, routerId, ...changesIn(request), by: actorOf(routerId) })
+        const { terminatorId: id } = request
+        const by = actorOf(routerId)
+        await update({ id, routerId, asking: 'itself', ...changesIn(request), by })
         return succeeded()
       }),
     ),
@@ -75,6 +80,7 @@ export function changeHandlers({ checkAccess, update, remove }: ChangeDeps): rea
           await removeAll(remove, terminatorIds, router.routerId)
           return succeeded()
         }),
+      { mostBytes: LIST_BYTES, items: ({ terminatorIds }) => terminatorIds.length },
     ),
   ]
 }
@@ -88,7 +94,9 @@ export async function removeAll(
   ids: readonly string[],
   routerId: string,
 ): Promise<void> {
-  const [foreign] = await remove({ ids, routerId, by: actorOf(routerId) })
+  let foreign: string | undefined
+  for (const page of pagesOf(ids, PAGE))
+    foreign = (await remove({ ids: page, routerId, by: actorOf(routerId) }))[0] ?? foreign
   if (foreign !== undefined)
     throw new AccessRefused(
       edgeErrorCode.invalidTerminator,

@@ -2,6 +2,7 @@ import { edgeErrorCode } from '@overlay/channel'
 import { service } from '@overlay/model'
 import { type ChangeLog, lockEntities, type RowChange } from '@overlay/platform/change-log'
 import { batch, type Tx } from '@overlay/platform/postgres'
+import { metrics } from '@overlay/platform/process'
 import { ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { AccessRefused } from '../access/router-access.js'
@@ -15,6 +16,7 @@ import {
   hostsOfInstances,
   insertTerminators,
   lockInstances,
+  lockPlaces,
   lockRouters,
   lockSessions,
   lockTerminators,
@@ -104,7 +106,7 @@ async function writeClaims(tx: Tx, claims: readonly NewTerminator[]): Promise<Wr
     if (!existing) inserts.set(claim.id, claim)
     else if (change && inserted) inserts.set(claim.id, { ...inserted, ...change })
     else if (change) updates.set(claim.id, change)
-    state.set(claim.id, { ...claim, savedPrecedence: null, ...existing, ...change })
+    state.set(claim.id, { ...claim, savedPrecedence: null, isOfAdministrator: false, ...existing, ...change })
   }
 
   const updated = await updateTerminators(tx, locked, [...updates.values()])
@@ -128,17 +130,25 @@ async function lockReferences(tx: Tx, claims: readonly NewTerminator[]): Promise
   const sessionIds = claims.flatMap(({ sessionId }) => sessionId ?? [])
   const sessions = await lockSessions(tx, [...new Set(sessionIds)])
   const routers = await lockRouters(tx, [...new Set(claims.map(({ routerId }) => routerId))])
+  const isGranted = await lockPlaces(
+    tx,
+    claims.filter(({ isByRouter }) => isByRouter),
+  )
   const named = claims.filter(({ instanceId }) => instanceId !== '')
   if (named.length > 0) await lockInstances(tx, named)
   const hosts = named.length > 0 ? [...(await hostsOfInstances(tx, named))] : []
 
   return (claim, exists) => {
-    const { serviceId, sessionId, routerId, instanceId, hostId } = claim
+    const { serviceId, sessionId, routerId, instanceId, hostId, isByRouter } = claim
     if (deleted?.has(serviceId)) return new AccessRefused(edgeErrorCode.invalidService, 'invalid service')
     if (sessionId !== null && !sessions.has(sessionId))
       return new AccessRefused(edgeErrorCode.invalidSession, 'invalid session')
     if (!routers.has(routerId))
       return new AccessRefused(edgeErrorCode.invalidEdgeRouter, 'invalid edge router')
+    if (isByRouter && !isGranted(claim)) {
+      metrics.routerClaimRefused.inc({ reason: 'service' })
+      return new AccessRefused(edgeErrorCode.invalidService, 'the router may not host this service')
+    }
     if (exists || instanceId === '') return undefined
     const sibling = hosts.find(
       (other) => other.serviceId === serviceId && other.instanceId === instanceId && other.hostId !== hostId,

@@ -1,10 +1,8 @@
 import {
-  CreateFabricTerminatorRequest,
   CreateTerminatorRequest,
   CreateTerminatorResult,
   CreateTerminatorV2Request,
   CreateTerminatorV2Response,
-  ctrlType,
   edgeErrorCode,
   edgeType,
   encodeText,
@@ -13,8 +11,9 @@ import {
 import { newId } from '@overlay/platform/kind-store'
 import { isAway } from '@overlay/platform/postgres'
 import { AccessRefused, type CheckAccess } from '../access/router-access.js'
-import { answer, failed, refused, succeeded, textOf } from '../control/answers.js'
+import { answer, refused, textOf } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
+import { isIdentifier, isShowable } from '../domain/router-text.js'
 import { MAX_COST } from '../domain/terminator-selection.js'
 import type { NewTerminator } from '../store/router-terminator.js'
 import { TerminatorConflict } from './create-batch.js'
@@ -33,7 +32,7 @@ const EDGE_BINDING = 'edge'
 const MAX_ID_LENGTH = 200
 const MAX_PEER_DATA_BYTES = 64 * 1024
 
-/** Routers create terminators for their clients, in two generations of messages, and for addresses of their own. */
+/** Routers create terminators for their clients, in two generations of messages. */
 export function createHandlers(deps: CreateDeps): readonly Handler[] {
   return [
     onMessage(edgeType.createTerminatorV2, CreateTerminatorV2Request, (request, message, router) => {
@@ -41,6 +40,7 @@ export function createHandlers(deps: CreateDeps): readonly Handler[] {
       const failure = (err: unknown) => createdV2(address, resultOf(err), textOf(err))
       return answer(router, message, failure, async () => {
         if (address === '') throw invalid('provided terminator id is blank')
+        if (!isIdentifier(address)) throw invalid('invalid terminator id')
         await createForClient(deps, router.routerId, address, address, request)
         return createdV2(address, CreateTerminatorResult.SUCCESS)
       })
@@ -52,12 +52,6 @@ export function createHandlers(deps: CreateDeps): readonly Handler[] {
         await createForClient(deps, router.routerId, id, `hosted:${request.sessionToken}`, request)
         return { type: edgeType.createTerminatorResponse, body: encodeText(id) }
       }),
-    ),
-
-    onMessage(ctrlType.createTerminator, CreateFabricTerminatorRequest, (request, message, router) =>
-      answer(router, message, failed, async () =>
-        succeeded(await createForRouter(deps, router.routerId, request)),
-      ),
     ),
   ]
 }
@@ -89,23 +83,7 @@ async function createForClient(
   if (!(await services.find(serviceId)))
     throw new AccessRefused(edgeErrorCode.invalidService, 'invalid service')
   const own = { id, address, routerId, serviceId, sessionId, binding: EDGE_BINDING, hostId: identityId }
-  await create({ ...own, ...membersOf(id, request), isSystem: true })
-}
-
-async function createForRouter(
-  { services, create }: CreateDeps,
-  routerId: string,
-  request: CreateFabricTerminatorRequest,
-): Promise<string> {
-  const { serviceId, address } = request
-  if (address === '') throw invalid('address is required')
-  if (!(await services.find(serviceId)))
-    throw new AccessRefused(edgeErrorCode.invalidService, 'invalid service')
-  const id = newId('base62')
-  const binding = request.binding || (address.startsWith('udp:') ? 'udp' : 'transport')
-  const own = { id, address, routerId, serviceId, sessionId: null, binding, hostId: '' }
-  await create({ ...own, ...membersOf(id, request), isSystem: false })
-  return id
+  await create({ ...own, ...membersOf(id, request), isSystem: true, isByRouter: false })
 }
 
 /** The members that every request describes alike. Throws AccessRefused. */
@@ -121,6 +99,7 @@ export function membersOf(
     )
   if (id.length > MAX_ID_LENGTH || instanceId.length > MAX_ID_LENGTH)
     throw invalid('provided terminator id or instance id is too long')
+  if (!isShowable(instanceId)) throw invalid('invalid instance id')
   const bytes = [...peerData.values()].reduce((sum, { length }) => sum + length, instanceSecret.length)
   if (bytes > MAX_PEER_DATA_BYTES) throw invalid(`more than ${MAX_PEER_DATA_BYTES} bytes of peer data`)
   return { cost, precedence: precedenceOf(request.precedence), instanceId, instanceSecret, peerData }

@@ -1,5 +1,5 @@
 import { terminator } from '@overlay/model'
-import { runPeriodically } from '@overlay/platform/async'
+import { coalesced, runPeriodically } from '@overlay/platform/async'
 import { deleteRows } from '@overlay/platform/kind-store'
 import { batch } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
@@ -7,7 +7,7 @@ import type { Logger } from 'pino'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Circuits } from '../circuits/circuits.js'
 import { rememberEnded } from '../store/ended-terminator.js'
-import { haveTerminators, orphanedTerminators } from '../store/router-terminator.js'
+import { haveTerminators, ORPHANED, orphanedTerminators, WITHOUT_PLACE } from '../store/router-terminator.js'
 import type { WriteDeps } from './create-batch.js'
 
 export interface SessionEndDeps extends WriteDeps {
@@ -18,7 +18,10 @@ export interface SessionEndDeps extends WriteDeps {
 const PAGE = 500
 const SWEEP_MS = 60_000
 
-/** differs: terminators end with the bind session that they were created with, and circuits with their terminator. */
+/**
+ * differs: terminators end with the bind session that they were created with, or with the last terminator of an
+ * administrator for their router and service, and circuits with their terminator.
+ */
 export function endWithSessions({ changeLog, circuits, log }: SessionEndDeps) {
   async function end(which: Sql): Promise<number> {
     const { result: ids } = await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {
@@ -38,14 +41,21 @@ export function endWithSessions({ changeLog, circuits, log }: SessionEndDeps) {
     return lists.map(() => undefined)
   })
 
+  const endWithoutPlace = coalesced(async () => {
+    try {
+      await end(WITHOUT_PLACE)
+    } catch (err) {
+      log.warn({ err }, 'terminators of routers not deleted; the next time deletes them')
+    }
+  })
+
   /** What a process that has stopped in between has left. */
   const sweeping = runPeriodically(SWEEP_MS, async () => {
     try {
       for (let left = PAGE; left === PAGE; ) {
         const ids = await orphanedTerminators(changeLog.db, PAGE)
         left = ids.length
-        if (left > 0)
-          await end(sql`id = any(${ids}) and not exists (select from session where session.id = session_id)`)
+        if (left > 0) await end(sql`id = any(${ids}) and ${ORPHANED}`)
       }
     } catch (err) {
       log.warn({ err }, 'terminators of ended sessions not deleted; the next time deletes them')
@@ -55,6 +65,8 @@ export function endWithSessions({ changeLog, circuits, log }: SessionEndDeps) {
   return {
     /** To be called after sessions have ended. */
     endOf,
+    /** To be called after terminators of administrators are deleted or moved. */
+    endWithoutPlace,
     [Symbol.asyncDispose]: () => sweeping[Symbol.asyncDispose](),
   }
 }

@@ -78,6 +78,7 @@ export function terminatorsConcern(deps: TerminatorDeps): Terminators {
     written(all) {
       const changes = all.filter(({ kind }) => kind === terminator.kind)
       for (const { id, before } of changes) if (before === null) validation.validateSoon(id)
+      if (changes.some(mayGrant)) void sessions.endWithoutPlace()
       publish(changes)
     },
     create,
@@ -91,3 +92,7 @@ export function terminatorsConcern(deps: TerminatorDeps): Terminators {
     },
   }
 }
+
+/** A change or deletion of a terminator by which its router may have created others. */
+const mayGrant = ({ before }: RowChange): boolean =>
+  before !== null && 'isSystem' in before && before.isSystem === false

@@ -12,10 +12,12 @@ import type { WriteDeps } from './create-batch.js'
 
 export interface TerminatorUpdate {
   readonly id: string
-  /** The router that asks. */
+  /** The router that must have it. */
   readonly routerId: string
   /** Undefined: any. */
   readonly binding?: string | undefined
+  /** For whom the router asks: a client with this access, or itself. Undefined: it is not the router that asks. */
+  readonly asking?: Pick<StoredTerminator, 'serviceId' | 'hostId'> | 'itself' | undefined
   /** Undefined: unchanged. */
   readonly cost?: number | undefined
   readonly precedence?: Precedence | undefined
@@ -55,9 +57,10 @@ async function updateAll(
 function planOf(updates: readonly TerminatorUpdate[], stored: ReadonlyMap<string, StoredTerminator>) {
   const state = new Map(stored)
   const changes = new Map<string, ClaimedChange>()
-  const refusals = updates.map(({ id, routerId, binding, cost, precedence }) => {
+  const refusals = updates.map((update) => {
+    const { id, cost, precedence } = update
     const existing = state.get(id)
-    const refusal = refusalOf(existing, id, routerId, binding)
+    const refusal = refusalOf(existing, update)
     if (refusal || !existing) return refusal
     const change = changeBy(existing, {
       ...existing,
@@ -74,10 +77,8 @@ function planOf(updates: readonly TerminatorUpdate[], stored: ReadonlyMap<string
 
 /** Why the router may not act on the terminator. */
 export function refusalOf(
-  existing: Pick<StoredTerminator, 'routerId' | 'binding'> | undefined,
-  id: string,
-  routerId: string,
-  binding: string | undefined,
+  existing: StoredTerminator | undefined,
+  { id, routerId, binding, asking }: TerminatorUpdate,
 ): AccessRefused | undefined {
   const refused = (text: string) => new AccessRefused(edgeErrorCode.invalidTerminator, text)
   if (!existing) return refused('invalid terminator: not found')
@@ -87,5 +88,11 @@ export function refusalOf(
   }
   if (binding !== undefined && existing.binding !== binding)
     return refused(`terminator ${id} has binding ${existing.binding}, expected ${binding}`)
+  if (!asking) return undefined
+  // differs: the original lets routers change the terminators of administrators, and those of other clients
+  if (existing.isOfAdministrator) return refused(`terminator ${id} is that of an administrator`)
+  const isForeign =
+    asking !== 'itself' && (asking.serviceId !== existing.serviceId || asking.hostId !== existing.hostId)
+  if (isForeign) return refused(`terminator ${id} belongs to another host`)
   return undefined
 }

@@ -3,6 +3,7 @@ import { edgeErrorCode } from '@overlay/channel'
 import { Fault, type IdentityServiceService, type Methods, ownContext } from '@overlay/rpc'
 import { AccessRefused } from '../access/router-access.js'
 import type { RouterChannel } from '../control/router-channel.js'
+import { showableMembers } from '../domain/router-text.js'
 
 /** How the identity of a router hosts services. */
 export interface Hosting {
@@ -101,7 +102,7 @@ async function call(
   routerId: string,
   { configTypes = [], envInfo, sdkInfo }: Partial<CreateApiSessionRequest>,
 ): Promise<RouterSession> {
-  const json = (info: object | undefined) => Buffer.from(info ? JSON.stringify(info) : '')
+  const json = (info: object | undefined) => Buffer.from(info ? JSON.stringify(showableMembers(info)) : '')
   try {
     const { session, hosting } = await identity.openRouterSession(
       { routerId, configTypes, envInfo: json(envInfo), sdkInfo: json(sdkInfo) },

@@ -13,6 +13,7 @@ import { AccessRefused } from '../access/router-access.js'
 import { answer, refused } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
 import type { RouterChannel } from '../control/router-channel.js'
+import { isIdentifier } from '../domain/router-text.js'
 import { actorOf } from '../terminators/actor.js'
 import { changesIn, countHealth, removeAll } from '../terminators/change-handlers.js'
 import { membersOf } from '../terminators/create-handlers.js'
@@ -40,12 +41,15 @@ export function tunnelTerminators(deps: TunnelTerminatorDeps): readonly Handler[
     const { address } = request
     if (address === '')
       throw new AccessRefused(edgeErrorCode.invalidTerminator, 'provided terminator id is blank')
+    if (!isIdentifier(address))
+      throw new AccessRefused(edgeErrorCode.invalidTerminator, 'invalid terminator id')
     const apiSession = await routerSessions.of(router)
     const held = await session(apiSession, serviceId, 'Bind')
     const { routerId } = router
     const own = { id: address, address, routerId, serviceId, sessionId: held.id, binding: TUNNEL_BINDING }
     const members = membersOf(address, request)
-    await terminators.create({ ...own, ...members, hostId: apiSession.identityId, isSystem: true })
+    const hostId = apiSession.identityId
+    await terminators.create({ ...own, ...members, hostId, isSystem: true, isByRouter: false })
     return { apiSession, held }
   }
 
@@ -87,7 +91,13 @@ export function tunnelTerminators(deps: TunnelTerminatorDeps): readonly Handler[
         const { routerId } = router
         const changes = changesIn(request)
         const by = actorOf(routerId)
-        await update({ id: request.terminatorId, routerId, binding: TUNNEL_BINDING, ...changes, by })
+        const asked = {
+          id: request.terminatorId,
+          routerId,
+          binding: TUNNEL_BINDING,
+          asking: 'itself',
+        } as const
+        await update({ ...asked, ...changes, by })
         return { type: edgeType.updateTunnelTerminatorResponse }
       }),
     ),

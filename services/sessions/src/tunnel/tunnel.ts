@@ -10,12 +10,14 @@ import { AccessRefused } from '../access/router-access.js'
 import type { Circuits } from '../circuits/circuits.js'
 import { answer, refused } from '../control/answers.js'
 import { type Concern, onMessage } from '../control/handlers.js'
+import type { NetworkRouter } from '../control/router-directory.js'
 import type { GrantWatch } from '../grants/grant-watch.js'
 import type { ServiceDirectory, ServiceInfo } from '../terminators/service-directory.js'
 import type { Terminators } from '../terminators/terminators.js'
 import { apiSessionAnswer } from './answers.js'
 import { openContentKeys } from './content-keys.js'
 import { openRouterSessions, type RouterSessionDeps } from './router-sessions.js'
+import { routerTerminators } from './router-terminators.js'
 import { serviceListHandler } from './service-list.js'
 import { tunnelCircuits } from './tunnel-circuits.js'
 import { type TunnelSessionDeps, tunnelSessions } from './tunnel-sessions.js'
@@ -27,6 +29,7 @@ export interface TunnelOptions extends TunnelSessionDeps, Pick<RouterSessionDeps
     readonly calls: Pick<Methods<PolicyServiceService>, 'getHeader'>
     readonly entities: Pick<Methods<EntityServiceService>, 'list'>
   }
+  readonly directory: { get(routerId: string): Pick<NetworkRouter, 'isEdge'> | undefined }
   readonly grantWatch: Pick<GrantWatch, 'trusted' | 'positions' | 'onChange'>
   readonly services: Pick<ServiceDirectory, 'find' | 'findByName'>
   readonly terminators: Pick<Terminators, 'create' | 'update' | 'remove'>
@@ -59,6 +62,7 @@ export function tunnelConcern(options: TunnelOptions): Concern {
       ),
       serviceListHandler({ routerSessions, contentKeys, services: policy.entities }),
       ...tunnelTerminators(deps),
+      ...routerTerminators(deps),
       ...tunnelCircuits(deps),
     ],
     disconnected(router) {
