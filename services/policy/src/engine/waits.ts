@@ -10,7 +10,7 @@ import type { Progress } from './progress.js'
  * | Wait | Memory has afterwards | For |
  * |---|---|---|
  * | `waitFor` | the positions of the request | requests that carry positions |
- * | `catchUp` | all that the owners had at the time of the call | management that depends on all of memory |
+ * | `catchUp` | all that these owners, or all of them, had at the time of the call | what depends on so much of memory |
  * | `catchUpOwn` | all that this schema had at the time of the call | the caller's own writes to this schema |
  * | `ensureFresh` | all that policy and identity had two seconds ago | authorizations |
  *
@@ -19,7 +19,7 @@ import type { Progress } from './progress.js'
  */
 export interface Waits {
   waitFor(positions: Positions, call: Call): Promise<void>
-  catchUp(call: Call): Promise<void>
+  catchUp(call: Call, schemas?: readonly string[]): Promise<void>
   catchUpOwn(call: Call): Promise<void>
   ensureFresh(call: Call): Promise<void>
   /** Another wait, which may time out. UNAVAILABLE before policy and identity are loaded for the first time. */
@@ -96,11 +96,7 @@ export function waitsOn(
       const behind = projections.filter((projection) => isBehind(projection, required))
       if (behind.length > 0) await reach(behind, call, required)
     },
-    catchUp: (call) =>
-      reachAll(
-        projections.map(({ schema }) => schema),
-        call,
-      ),
+    catchUp: (call, schemas = projections.map(({ schema }) => schema)) => reachAll(schemas, call),
     catchUpOwn: (call) => reach(own, call),
     ensureFresh: async (call) => (waits.isFresh() ? undefined : reach(access, call)),
     async bestEffort(wait) {

@@ -1,13 +1,21 @@
 import { config, configType, type RowOf, service, type ViewOf } from '@overlay/model'
 import { headsAsText, type WaitForFollowers } from '@overlay/platform/change-log'
 import { type Kind, kind, type Named, type ViewRequest } from '@overlay/platform/kind-store'
-import { type Caller, type Context, Fault, invalid, type Perspective, type Positions } from '@overlay/rpc'
+import {
+  type Caller,
+  type Context,
+  Fault,
+  invalid,
+  notFound,
+  type Perspective,
+  type Positions,
+} from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import type { AccessType } from '../domain/policies.js'
 import { postureQueries } from '../domain/posture/queries.js'
-import { isAdmin, permissionsOf, policiesOf, visibleIds } from '../domain/queries.js'
+import { isAdmin, maySee, permissionsOf, policiesOf, visibleIds } from '../domain/queries.js'
 import type { Engine } from '../engine/engine.js'
-import { watchView } from '../engine/view-watch.js'
+import { Overtaken, readOneState } from '../engine/read-one-state.js'
 import { accessSchemas } from '../engine/waits.js'
 import { configsFor } from '../store/configs-of-services.js'
 import { dropRoles } from '../store/roles.js'
@@ -39,12 +47,13 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
         const [first] = rows
         if (shape === 'detail' && first && !needsMemory(perspective, caller))
           await engine.ensureReads(JSON.parse(first.heads) as Positions, context)
-        const queriesOf = postureQueries(state, caller)
-        if (shape === 'linked')
-          return rows.map(({ id }) => ({ permissions: null, config: null, postureQueries: queriesOf(id) }))
-        const types = configTypesOf(caller.configTypes, perspective, shape)
+        const types = shape === 'linked' ? [] : configTypesOf(caller.configTypes, perspective, shape)
         const configs = await configsFor(db, rows, caller.identityId, types)
+        const queriesOf = postureQueries(state, caller)
         return rows.map(({ id }) => {
+          if (!caller.isAdmin && !maySee(state, caller, id))
+            throw shape === 'detail' ? notFound(service.called, id) : new Overtaken()
+          if (shape === 'linked') return { permissions: null, config: null, postureQueries: queriesOf(id) }
           const granted = permissionsOf(state, caller.identityId, id)
           const permissions = granted.length > 0 ? granted : (['Invalid'] as const) // wire: never empty, never null
           const config = types.length === 0 && shape === 'detail' ? null : (configs.get(id) ?? {})
@@ -81,16 +90,20 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
         async list(request, context) {
           await engine.ensureReadable(context, accessSchemas)
           const viewed = asIdentity(engine, request.perspective, context)
-          if (request.within || viewed !== context) return list(request, viewed) // no gateway caches these
-          using view = watchView(engine, viewed.caller)
-          const page = await list(request, viewed)
-          return page.next.length > 0 ? page : { ...page, contentKey: await view.key(context) }
+          if (viewed.caller.isAdmin && (request.within || viewed !== context)) return list(request, viewed) // no gateway caches these
+          const read = () => list(request, viewed)
+          const { answer: page, key } = await readOneState(engine, viewed.caller, context, read)
+          const isCacheable = !request.within && viewed === context && page.next.length === 0
+          return isCacheable ? { ...page, contentKey: key } : page
         },
 
         async get(request, context) {
           const { perspective } = request
-          if (needsMemory(perspective, context.caller)) await engine.ensureReadable(context, accessSchemas)
-          return get(request, asIdentity(engine, perspective, context))
+          if (!needsMemory(perspective, context.caller)) return get(request, context)
+          await engine.ensureReadable(context, accessSchemas)
+          const viewed = asIdentity(engine, perspective, context)
+          const { answer } = await readOneState(engine, viewed.caller, context, () => get(request, viewed))
+          return answer
         },
       }),
       // services and policies are rows of this schema

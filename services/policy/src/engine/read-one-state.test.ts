@@ -1,0 +1,107 @@
+import { Fault } from '@overlay/rpc'
+import { expect, test } from 'vitest'
+import { contentKey } from '../domain/content.js'
+import { emptyState } from '../domain/state.js'
+import { Overtaken, readOneState } from './read-one-state.js'
+
+const alice = { identityId: 'alice', isAdmin: false }
+const call = { signal: AbortSignal.timeout(60_000) }
+
+/** An engine without services that announces changes on demand, also while memory catches up. */
+function engine() {
+  const listeners = new Set<(ids: readonly string[] | 'all') => void>()
+  const fake = {
+    state: emptyState(),
+    listeners,
+    announce(ids: readonly string[] | 'all') {
+      for (const listener of listeners) listener(ids)
+    },
+    onChange(listener: (ids: readonly string[] | 'all') => void) {
+      listeners.add(listener)
+      return { [Symbol.dispose]: () => void listeners.delete(listener) }
+    },
+    catchUp: (): Promise<void> => Promise.resolve(),
+  }
+  return fake
+}
+
+/** Reads, announcing these changes in turn; returns the number of the read that was answered, and the key. */
+async function read(
+  on: ReturnType<typeof engine>,
+  changes: readonly (readonly string[] | 'all')[],
+  viewer = alice,
+) {
+  let reads = 0
+  const { answer, key } = await readOneState(on, viewer, call, async () => {
+    const change = changes[reads]
+    reads++
+    if (change) on.announce(change)
+    return reads
+  })
+  return { answer, key }
+}
+
+test('an answer has the key of memory when nothing changed for its viewer', async () => {
+  const calm = engine()
+  expect(await read(calm, [['bob']])).toEqual({ answer: 1, key: contentKey(calm.state, alice) })
+})
+
+test('what changed for its viewer meanwhile is read again, even if it looks the same again', async () => {
+  const busy = engine()
+  expect(await read(busy, [['alice'], 'all', ['alice', 'alice']])).toEqual({
+    answer: 4,
+    key: contentKey(busy.state, alice),
+  })
+  const late = engine()
+  let catches = 0
+  late.catchUp = async () => {
+    if (catches++ === 0) late.announce(['alice'])
+  }
+  expect((await read(late, [])).answer).toBe(2)
+})
+
+test('what changes all the time is answered without a key', async () => {
+  expect(await read(engine(), Array(9).fill('all'))).toEqual({ answer: 5, key: '' })
+})
+
+test('an administrator is answered at once, and without a key if anything changed', async () => {
+  const admin = { ...alice, isAdmin: true }
+  expect(await read(engine(), [['alice']], admin)).toEqual({ answer: 1, key: '' })
+})
+
+test('an answer of which a service was taken away is read again, and refused if that does not end', async () => {
+  const taken = engine()
+  let reads = 0
+  const once = async () => {
+    reads++
+    if (reads === 1) throw new Overtaken()
+    return reads
+  }
+  expect((await readOneState(taken, alice, call, once)).answer).toBe(2)
+  const always = () => readOneState(taken, alice, call, () => Promise.reject(new Overtaken()))
+  await expect(always()).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  taken.catchUp = () => Promise.reject(new Fault('TIMEOUT'))
+  reads = 0
+  await expect(readOneState(taken, alice, call, once)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+})
+
+test('other failures are those of the read', async () => {
+  const missing = readOneState(engine(), alice, call, () => Promise.reject(new Fault('NOT_FOUND')))
+  await expect(missing).rejects.toMatchObject({ code: 'NOT_FOUND' })
+})
+
+test('an answer has no key while memory cannot catch up', async () => {
+  const stuck = engine()
+  stuck.catchUp = () => Promise.reject(new Fault('TIMEOUT'))
+  expect(await read(stuck, [['alice']])).toEqual({ answer: 1, key: '' })
+})
+
+test('an answer for a viewer whose admin rights differ in memory has no key', async () => {
+  expect((await read(engine(), [], { ...alice, isAdmin: true })).key).toBe('')
+})
+
+test('a read that ends leaves nothing behind', async () => {
+  const watched = engine()
+  await read(watched, [])
+  expect(watched.listeners.size).toBe(0)
+})
