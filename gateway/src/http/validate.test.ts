@@ -44,6 +44,21 @@ test('a missing required member is reported without a value', () => {
 test('null counts as missing', () => {
   expect(create({ name: null, encryptionRequired: true })).toEqual(refused('name', 'is required'))
 })
+test('null is a value of a required member that may be null', () => {
+  const list = { type: ['array', 'null'], items: { type: 'string' } }
+  const schema = { type: 'object', properties: { required: list, other: list }, required: ['required'] }
+  expect(check(schema, { required: null, other: null })).toEqual({ required: null })
+  expect(thrown(() => check(schema, { other: [] }))).toEqual(refused('required', 'is required'))
+})
+test('a reference, as reads show it, stands for its id', () => {
+  const type = { _links: {}, entity: 'identity-types', id: 'Default', name: 'Default' }
+  expect(create({ name: 'a', isAdmin: false, type }, identity)).toMatchObject({ type: 'Default' })
+  for (const other of [{ id: 'Default' }, { entity: 'x' }, { entity: 'x', id: 1 }])
+    expect(create({ name: 'a', isAdmin: false, type: other }, identity)).toEqual([
+      'COULD_NOT_PARSE_BODY',
+      'type cannot be read as string',
+    ])
+})
 test('of several errors the first by name is reported', () => {
   expect(create({ type: 'Nope' }, identity)).toEqual(refused('isAdmin', 'is required'))
 })

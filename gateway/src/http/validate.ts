@@ -41,7 +41,8 @@ const MAX_BYTES_FOR_ALL_ERRORS = 16 << 10
 /**
  * Checks a value and returns the members that its schema describes, or the first violation of a limit. Throws if the
  * value does not have the form of the schema.
- * wire: null counts as absent, an unknown member is not an error, and names match in any case.
+ * wire: null counts as absent, unless the member is required and may be null; an unknown member is not an error, and names
+ * match in any case. differs: a reference, as reads show it, stands for its id.
  */
 export function check(schema: JsonSchema, value: unknown, bytes: number): Checked {
   const { bounded, first, all } = checksOf(schema)
@@ -70,9 +71,20 @@ const isUntyped = ({ keyword, parentSchema }: ErrorObject): boolean =>
   [parentSchema?.type].flat().includes('object') &&
   !['properties', 'additionalProperties', 'oneOf'].some((describing) => describing in (parentSchema ?? {}))
 
+interface ObjectSchema {
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly required?: readonly string[]
+  readonly items?: JsonSchema
+}
+
 function normalize(schema: JsonSchema, value: unknown): unknown {
-  const { properties, items } = schema as { properties?: Record<string, JsonSchema>; items?: JsonSchema }
-  if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value) && isWhole(schema))
+  const { properties, items, required = [] } = schema as ObjectSchema
+  if (
+    typeof value === 'number' &&
+    Number.isInteger(value) &&
+    !Number.isSafeInteger(value) &&
+    admits(schema, 'integer')
+  )
     throw new Fault('COULD_NOT_PARSE_BODY', 'a number is out of range')
   const variant = variantOf(schema, value)
   if (variant) return normalize(variant, value)
@@ -80,10 +92,12 @@ function normalize(schema: JsonSchema, value: unknown): unknown {
     const memberOf = membersOf(value, properties)
     const members = Object.entries(properties).flatMap(([name, member]) => {
       const sent = memberOf(name)
+      if (sent === null && required.includes(name) && admits(member, 'null')) return [[name, null] as const]
       return sent === undefined || sent === null ? [] : [[name, normalize(member, sent)] as const]
     })
     return Object.fromEntries(members)
   }
+  if (isReference(value) && admits(schema, 'string')) return value.id
   if (items && Array.isArray(value) && value.length <= Number(schema.maxItems))
     return value.map((item) => normalize(items, item))
   return value
@@ -110,12 +124,15 @@ type Variant = JsonSchema & {
   readonly properties: Readonly<Record<string, { readonly enum?: readonly unknown[] } | undefined>>
 }
 
-const isWhole = ({ type }: JsonSchema): boolean => [type].flat().includes('integer')
+const admits = ({ type }: JsonSchema, name: string): boolean => [type].flat().includes(name)
 
 type Json = Readonly<Record<string, unknown>>
 
 const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const isReference = (value: unknown): value is { readonly id: string } =>
+  isObject(value) && typeof value.entity === 'string' && typeof value.id === 'string'
 
 /** wire: a wrong JSON type makes the whole body unreadable; else the first field by name is reported. */
 function refusalOf(errors: readonly ErrorObject[]): Fault {

@@ -54,16 +54,16 @@ export const identity = defineEntity({
     sdkInfo: field.object({ write: '---', fallback: {}, schema: sdkInfo }),
     disabledAt: field.datetime({ write: '---', filter: false, hidden: true }),
     disabledUntil: field.datetime({ write: '---', filter: false, hidden: true }),
-    // The request for an enrollment. Secret: answers show the enrollments under the same name.
+    // The request for an enrollment. Secret: answers show the enrollments under the same name, which are no requests.
     enrollment: field.object({
       write: 'O--',
       secret: true,
       schema: {
         type: ['object', 'null'],
         properties: {
-          ott: { type: 'boolean' },
-          ottca: { type: 'string' },
-          updb: { type: 'string' },
+          ott: { type: ['boolean', 'object'] },
+          ottca: { type: ['string', 'object'] },
+          updb: { type: ['string', 'object'] },
         },
       },
     }),

@@ -54,7 +54,7 @@ export const postureCheck = defineEntity({
     typeId: field.string({ write: 'RRR', filter: false }),
     roleAttributes: field.strings({ filter: false }), // wire: any words, also with '#' in front
     operatingSystems: list<OperatingSystem>(
-      record({ type: osType, versions: words }, ['type', 'versions']),
+      record({ type: osType, versions: { ...words, type: ['array', 'null'] } }, ['type', 'versions']),
       1,
     ),
     domains: list<string>(word, 1),

@@ -13,11 +13,11 @@ import {
 /** pki checks an enrollment before the write that requests it, and grants it from our changes. */
 export type Enrollments = Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'grantEnrollment'>
 
-/** The `enrollment` member of an identity's create body. */
+/** The `enrollment` member of an identity's create body. An object is an enrollment as reads show it: no request. */
 export interface EnrollmentMember {
-  readonly ott?: boolean
-  readonly ottca?: string
-  readonly updb?: string
+  readonly ott?: boolean | object
+  readonly ottca?: string | object
+  readonly updb?: string | object
 }
 
 /** The enrollment that a create body requests, with its id and token. */
@@ -27,10 +27,12 @@ export function enrollmentIn(
 ): EnrollmentWish | undefined {
   const member = body.enrollment as EnrollmentMember | null | undefined
   // wire: only one takes effect, in this order
-  if (member?.ott) return newEnrollment({ method: 'ott', identityId })
-  if (member?.ottca) return newEnrollment({ method: 'ottca', identityId, caId: member.ottca })
-  if (member?.updb === '') throw invalid('enrollment.updb', 'a username is required', '')
-  if (member?.updb) return newEnrollment({ method: 'updb', identityId, username: member.updb })
+  const { ott, ottca = '', updb } = member ?? {}
+  if (ott === true) return newEnrollment({ method: 'ott', identityId })
+  if (ottca !== '' && typeof ottca === 'string')
+    return newEnrollment({ method: 'ottca', identityId, caId: ottca })
+  if (updb === '') throw invalid('enrollment.updb', 'a username is required', '')
+  if (typeof updb === 'string') return newEnrollment({ method: 'updb', identityId, username: updb })
   return undefined
 }
 
