@@ -11,6 +11,8 @@ export interface TcpProxy extends AsyncDisposable {
   stall(): void
   /** Forwards everything again, including data that arrived in the meantime. */
   restore(): void
+  /** New connections go to another port of the same host. */
+  forwardTo(port: number): void
 }
 
 type State = 'open' | 'cut' | 'stalled'
@@ -21,6 +23,7 @@ export async function startProxy(target: {
   readonly port: number
 }): Promise<TcpProxy> {
   let state: State = 'open'
+  let upstreamPort = target.port
   const sockets = new Set<Socket>()
   const port = await freePort()
 
@@ -47,7 +50,7 @@ export async function startProxy(target: {
       client.destroy()
       return
     }
-    const upstream = connect({ ...target, noDelay: true, allowHalfOpen: true })
+    const upstream = connect({ ...target, port: upstreamPort, noDelay: true, allowHalfOpen: true })
     track(client, () => upstream.destroySoon())
     track(upstream, () => client.destroySoon())
     forward(client, upstream)
@@ -69,6 +72,9 @@ export async function startProxy(target: {
     restore() {
       state = 'open'
       for (const socket of sockets) socket.resume()
+    },
+    forwardTo(to) {
+      upstreamPort = to
     },
     async [Symbol.asyncDispose]() {
       const closed = once(server, 'close')

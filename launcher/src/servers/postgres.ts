@@ -58,7 +58,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
       path: join(binaries, 'postgres'),
       args: flags(options, data, major),
       account,
-      readyText: 'ready to accept connections',
+      readyText: 'system is ready to accept', // connections; those of a standby are read-only
       log: openLogFile(join(directory, 'postgres.log'), options.logs ?? testLogs),
       stopMs: options.stopMs ?? STOP_MS,
       lateSignal: 'SIGQUIT', // it ends its children, too, after at most 5 s; after SIGKILL they would use the data on

@@ -19,6 +19,8 @@ export interface TestPostgres extends AsyncDisposable {
   start(): Promise<void>
   /** Leaves no space on its disk. Returns a function that gives the space back, and starts the server if it has ended. */
   fillDisk(): Promise<() => Promise<void>>
+  /** Makes a standby a primary, with all changes that it has received. */
+  promote(): Promise<void>
 }
 
 export interface TestPostgresOptions {
@@ -26,12 +28,25 @@ export interface TestPostgresOptions {
   readonly password?: string
   /** Size of a disk of its own, in memory. Only root can have one. */
   readonly diskMiB?: number
+  /** With it, the server is a streaming standby of another, and has its password. */
+  readonly standbyOf?: Upstream
+}
+
+/** The primary of a standby. */
+export interface Upstream {
+  readonly url: string
+  /** The port of the loopback interface by which the standby receives changes. */
+  readonly port: number
 }
 
 /**
  * A server that a test may stop and start. OVERLAY_TEST_POSTGRES names the directory of its binaries.
  */
-export async function testPostgres({ password, diskMiB }: TestPostgresOptions = {}): Promise<TestPostgres> {
+export async function testPostgres({
+  password,
+  diskMiB,
+  standbyOf,
+}: TestPostgresOptions = {}): Promise<TestPostgres> {
   const configured = process.env.OVERLAY_TEST_POSTGRES
   const home = await mkdtemp(join(tmpdir(), 'overlay-test-'))
   const directory = join(home, 'postgres')
@@ -43,6 +58,10 @@ export async function testPostgres({ password, diskMiB }: TestPostgresOptions = 
     configured && !configured.startsWith('postgres')
       ? configured
       : (await findPostgres(account, sharedCache(home))).directory
+  if (standbyOf) {
+    const { copyForStandby } = await import('./copy-for-standby.js')
+    await copyForStandby(standbyOf, join(directory, 'data'), account)
+  }
   const options = { account, binaries, directory, listen: await freePort() }
   const start = () => startPostgres({ ...options, ...(password !== undefined && { password }) })
   let server = await start()
@@ -60,9 +79,15 @@ export async function testPostgres({ password, diskMiB }: TestPostgresOptions = 
   }
   /** False also while it recovers. */
   async function isServing(): Promise<boolean> {
+    return query('select').then(
+      () => true,
+      () => false,
+    )
+  }
+  async function query(text: string): Promise<void> {
     // the set-up of all tests loads this file, and finds no other packages
     const { withClient } = await import('@overlay/platform/postgres/migrate')
-    return withClient(server.url, async () => true).catch(() => false)
+    await withClient(server.url, (client) => client.query(text))
   }
   return {
     url: server.url,
@@ -86,10 +111,11 @@ export async function testPostgres({ password, diskMiB }: TestPostgresOptions = 
         }
       }
     },
+    promote: () => query('select pg_promote()'),
     async [Symbol.asyncDispose]() {
       await server.stop()
       if (diskMiB !== undefined) await run('umount', ['--lazy', home]) // a part of the server may not have ended
-      await rm(home, { recursive: true })
+      await rm(home, { recursive: true, maxRetries: 10 }) // the children of a killed server end later
     },
   }
 }
