@@ -139,11 +139,13 @@ export interface RunningNetwork {
   /** `host:port` of each replica of sessions. */
   readonly controllers: readonly string[]
   readonly admin: Admin
+  /** Of its routers. */
+  readonly roleAttributes?: readonly string[]
 }
 
 /** @param use gets what must be disposed of at the end, in the order of its start */
 export function trafficOf(
-  { server, controllers, admin }: RunningNetwork,
+  { server, controllers, admin, roleAttributes = [] }: RunningNetwork,
   use: <T extends AsyncDisposable>(one: T) => T,
 ): Omit<Traffic, 'network' | keyof AsyncDisposable> {
   let count = 0
@@ -151,7 +153,7 @@ export function trafficOf(
     server,
     admin,
     async router(name: string, more: Partial<RouterOptions> = {}) {
-      const identity = await enrollRouter(admin, server, { name })
+      const identity = await enrollRouter(admin, server, { name, roleAttributes })
       const router = use(await startRouter({ identity, controllers, ...more }))
       await until(() => isOnline(admin, router))
       return router

@@ -17,11 +17,13 @@ export interface Administrator extends Disposable {
 const PAGE = 500
 const RETRY_MS = 60_000
 
-export async function openAdministrator(target: Target): Promise<Administrator> {
-  const callers = target.gateways.map((_, gateway) => openCaller(target, managementApi, gateway))
+/** @param api whose operations it calls */
+export async function openAdministrator(target: Target, api = managementApi): Promise<Administrator> {
+  const callers = target.gateways.map((_, gateway) => openCaller(target, api, gateway))
   const logIn = async (caller: Caller): Promise<void> => {
+    using management = openCaller(target, managementApi, caller.gateway)
     for (const startedAt = performance.now(); ; await pause(300)) {
-      const reply = await caller.call('POST', '/authenticate?method=password', administrator)
+      const reply = await management.call('POST', '/authenticate?method=password', administrator)
       if (reply.status === 200) return caller.use((reply.data as { token: string }).token)
       if (!isUnknown(reply) || performance.now() - startedAt > RETRY_MS)
         throw new Error(`login of the administrator: ${reply.status} ${JSON.stringify(reply.error)}`)

@@ -1,5 +1,6 @@
 import { type Client, openClient } from '../client.js'
 import type { Calm } from './calm.js'
+import type { Losses } from './losses.js'
 import { type Report, rules } from './report.js'
 
 /** The product under test. */
@@ -7,6 +8,7 @@ export interface Target {
   readonly gateways: readonly string[]
   readonly caPem: string
   readonly calm: Calm
+  readonly losses: Losses
   readonly report: Report
 }
 
@@ -49,7 +51,7 @@ export function openCaller({ gateways, caPem, calm, report }: Target, api: strin
       const facts = { method, path, body, status: reply.status, error: reply.error, gateway }
       const { code } = (reply.error ?? {}) as { readonly code?: string }
       if (isSuccess(reply)) report.passed(rules.valid)
-      else if (reply.status === 500 || code === 'UNHANDLED') report.violated(rules.valid, facts)
+      if (reply.status === 500 || code === 'UNHANDLED') report.violated(rules.explained, facts)
       else if (isUnknown(reply)) {
         report.note(`status ${reply.status}${wasCalm && calm.isCalm() ? ' in calm' : ''}`)
         report.log('unknown', {
@@ -57,8 +59,8 @@ export function openCaller({ gateways, caPem, calm, report }: Target, api: strin
           ms: Math.round(performance.now() - startedAt),
           fault: calm.fault(),
         })
-        if (wasCalm && calm.isCalm()) report.violated(rules.valid, facts)
-      }
+        if (wasCalm && calm.isCalm()) report.violated(rules.explained, facts)
+      } else report.passed(rules.explained)
       return reply
     },
     [Symbol.dispose]: () => client[Symbol.dispose](),

@@ -12,7 +12,7 @@ export interface Checks {
   readBack(path: string, expected: Readonly<Record<string, readonly string[]>>): Promise<void>
   checkGone(kind: string, id: string): Promise<void>
   checkListed(kind: string, id: string, count: 0 | 1): Promise<void>
-  /** The token is refused immediately by the gateway that ended it, and soon by the others. Disposes the endpoint. */
+  /** The token is refused immediately by the gateway that ended it, and soon by the others. */
   checkRefused(endpoint: Endpoint, gateway: number): Promise<void>
   /** No session of this identity, service and type is left soon after `since`. */
   checkEnded(identityId: string, serviceId: string, type: Policy['type'], since: number): Promise<void>
@@ -79,7 +79,6 @@ export function openChecks(run: Run, admin: Administrator, random: Random): Chec
       if (calm.isOverdue(since) && reply.status !== 200) break
       await pause(POLL_MS)
     }
-    endpoint[Symbol.dispose]()
   }
 
   async function checkEnded(

@@ -3,6 +3,9 @@ import { withClient } from '@overlay/launcher/testing'
 import { dealer, type Random } from './random.js'
 import type { Topology } from './topology.js'
 
+/** Even a short run has these. */
+export const failoverNames = ['failover-sync', 'failover-async'] as const
+
 export const faultNames = [
   'kill',
   'kill-part',
@@ -15,7 +18,10 @@ export const faultNames = [
   'disk-full',
   'bus-cut',
   'bus-stall',
+  ...failoverNames,
 ] as const
+/** Processes end, or are ended since they do not answer. */
+export const killingFaults: ReadonlySet<string> = new Set(['kill', 'kill-part', 'pause'])
 export type FaultName = (typeof faultNames)[number]
 
 export interface FaultOptions {
@@ -28,7 +34,7 @@ export interface FaultOptions {
  * every process once before they take one again.
  */
 export function faultsOf(
-  { product, postgres, bus, server, clocks, sameProcesses }: Topology,
+  { product, database, losses, bus, clocks, sameProcesses }: Topology,
   random: Random,
   { busAwayMs }: FaultOptions,
 ): Record<FaultName, () => Promise<string>> {
@@ -71,23 +77,34 @@ export function faultsOf(
       clocks.jump(pidOf(name))
       return `${name} ${by} ${ms} ms`
     },
-    backends: async () => `${await endSomeBackends(server.url)} connections`,
+    backends: async () => `${await endSomeBackends(database.primary().url)} connections`,
     async 'postgres-crash'() {
+      const server = database.primary()
       await server.stop('SIGKILL')
       await server.start()
       return 'Postgres'
     },
-    'postgres-cut': () => away(postgres, 'cut', 2000 + random.int(3000)),
-    'postgres-stall': () => away(postgres, 'stall', 2000 + random.int(3000)),
+    'postgres-cut': () => away(database.proxy, 'cut', 2000 + random.int(3000)),
+    'postgres-stall': () => away(database.proxy, 'stall', 2000 + random.int(3000)),
     async 'disk-full'() {
       const ms = 4000 + random.int(4000)
-      const end = await server.fillDisk()
+      const end = await database.primary().fillDisk()
       await pause(ms)
       await end()
       return `${ms} ms`
     },
     'bus-cut': () => away(bus, 'cut', busAwayMs),
     'bus-stall': () => away(bus, 'stall', 4000 + random.int(4000)),
+    async 'failover-sync'() {
+      const ms = 2000 + random.int(2000)
+      await database.failOver(() => pause(ms))
+      return `${ms} ms with a synchronous standby`
+    },
+    async 'failover-async'() {
+      const ms = 500 + random.int(2000)
+      await database.failOverWithLoss(() => pause(ms), losses)
+      return `${ms} ms without the standby`
+    },
   }
 }
 

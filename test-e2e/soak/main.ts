@@ -4,17 +4,21 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { logInAsAdmin } from '../admin.js'
 import { openAdministrator } from './administrator.js'
+import { type AuthorizationProbe, openAuthorizationProbe } from './authorization-probe.js'
 import type { Run } from './caller.js'
-import { type Calm, openCalm } from './calm.js'
+import { openCalm } from './calm.js'
 import { checkAtRest } from './checks-at-rest.js'
 import { emptyShared, openContender } from './contender.js'
-import { type FaultName, faultsOf } from './faults.js'
+import { type FaultName, failoverNames, faultsOf, killingFaults } from './faults.js'
+import { openHostile } from './hostile.js'
+import type { HostileNetwork } from './hostile-router.js'
 import { openMemory } from './memory.js'
 import { type Options, readOptions, usage } from './options.js'
+import { type ProcessWatch, watchProcesses } from './process-watch.js'
 import { dealer, type Random, randomOf } from './random.js'
 import { openReport, type Report, rules } from './report.js'
 import { administrator, startTopology, type Topology } from './topology.js'
-import { openTrafficWorker, type TrafficWorker } from './traffic-worker.js'
+import { openTrafficWorker } from './traffic-worker.js'
 import { openWorker, type Worker } from './worker.js'
 
 const RECOVERY_MS = 5000
@@ -24,6 +28,8 @@ const WARM_MS = 5 * 60_000
 const MOST_GROWTH = 1.1
 const RESOLVE_MS = 60_000
 const CALM_BETWEEN_MS = 3000
+/** Attribute of all routers but the hostile one. */
+const ROUTERS = 'honest'
 
 const options = readOptions(process.argv.slice(2))
 if (options.help) console.log(usage)
@@ -40,14 +46,16 @@ async function soak(options: Options): Promise<boolean> {
 
   const calm = openCalm(slack)
   const unchecked: string[] = [
-    ...(options.faults.length > 0 ? [] : [rules.recovers]),
+    ...(options.faults.length > 0 ? [] : [rules.recovers, rules.authorizes]),
+    ...(options.faults.includes('failover-async') ? [] : [rules.kept, rules.sessions]),
+    ...(options.hostile ? [] : [rules.isolated, rules.untouched]),
     ...(minutes < LONG_MINUTES ? [rules.memory] : []),
   ]
   const checked = Object.values(rules).filter((rule) => !unchecked.includes(rule))
   const report = openReport(logFile, checked, () => ({ fault: calm.fault(), calm: calm.isCalm() }))
   await using topology = await startTopology(options.layout, (line) => report.log('launcher', { line }))
   const { gateways, caPem } = topology.product
-  const target = { gateways, caPem, calm, report }
+  const target = { gateways, caPem, calm, losses: topology.losses, report }
   using admin = await openAdministrator(target)
   const filter = encodeURIComponent('name="host.v1"')
   const { data } = await admin.insist(0, 'GET', `/config-types?filter=${filter}`)
@@ -66,8 +74,17 @@ async function soak(options: Options): Promise<boolean> {
   const random = randomOf(seed, 'faults')
   const isLong = minutes >= LONG_MINUTES
   const faults = faultsOf(topology, random, { busAwayMs: isLong ? 60_000 : 6000 })
-  await using traffic = await openTraffic(run, topology)
-  const nextFault = dealer(random, () => options.faults)
+  const network = await openNetwork(run, topology)
+  await using traffic = await openTrafficWorker(run, { ...network, roleAttributes: [ROUTERS] })
+  await using hostile = options.hostile
+    ? await openHostile(run, admin, network, randomOf(seed, 'hostile'))
+    : undefined
+  using probe = await openAuthorizationProbe(run, admin)
+  const first: string[] = failoverNames.filter((name) => options.faults.includes(name))
+  const deal = dealer(random, () => options.faults)
+  const nextFault = (): string | undefined => first.shift() ?? deal()
+  await topology.database.whole()
+  const processes = watchProcesses(topology.product, report)
   const startedAt = performance.now()
   const endsAt = startedAt + minutes * 60_000
   const memory = openMemory(startedAt + WARM_MS, endsAt)
@@ -80,15 +97,18 @@ async function soak(options: Options): Promise<boolean> {
     )
     while (performance.now() < until) {
       await pause(CALM_BETWEEN_MS + random.int(CALM_BETWEEN_MS))
-      const name = nextFault() as FaultName | undefined
-      if (name && performance.now() < until) await causeFault(name, faults, topology, calm, report, slack)
+      const name = performance.now() < until ? (nextFault() as FaultName | undefined) : undefined
+      if (!name) continue
+      await topology.database.whole()
+      await causeFault(name, faults, topology, run, { probe, processes }, slack)
     }
     await untilResolved(workers)
     working.abort()
     await Promise.all(done)
-    await checkAtRest(run, admin, workers, randomOf(seed, `rest ${round}`)).catch((err: unknown) =>
-      report.violated(rules.agree, { error: String(err) }),
-    )
+    processes.check()
+    const failed = (err: unknown): void => report.violated(rules.agree, { error: String(err) })
+    await checkAtRest(run, admin, workers, randomOf(seed, `rest ${round}`)).catch(failed)
+    await hostile?.check(RECOVERY_MS * slack).catch(failed)
     const mib = await topology.memoryMiB()
     memory.add(performance.now(), mib)
     console.log(
@@ -109,26 +129,21 @@ async function soak(options: Options): Promise<boolean> {
   return summary.endsWith(' 0 failed')
 }
 
-/** Routers with traffic, which the policies for all admit. */
-async function openTraffic(run: Run, { product }: Topology): Promise<TrafficWorker> {
+async function openNetwork(run: Run, { product }: Topology): Promise<HostileNetwork> {
   const server = { addresses: run.gateways, caPem: run.caPem }
   const admin = await logInAsAdmin(server, administrator)
-  return openTrafficWorker(run, {
-    server,
-    controllers: product.controllers,
-    admin,
-  })
+  return { server, controllers: product.controllers, admin }
 }
 
-/** Creates one router for all, which sessions require. */
+/** Creates one router, which sessions require, and lets all use it and those with the same attribute. */
 async function routeEverything(
   run: Run,
   admin: Awaited<ReturnType<typeof openAdministrator>>,
 ): Promise<void> {
   const all = ['#all']
   const semantic = 'AnyOf'
-  await admin.insist(0, 'POST', '/edge-routers', { name: 'soak' })
-  const body = { name: 'soak', semantic, edgeRouterRoles: all }
+  await admin.insist(0, 'POST', '/edge-routers', { name: 'soak', roleAttributes: [ROUTERS] })
+  const body = { name: 'soak', semantic, edgeRouterRoles: [`#${ROUTERS}`] }
   await admin.insist(0, 'POST', '/edge-router-policies', { ...body, identityRoles: all })
   await admin.insist(0, 'POST', '/service-edge-router-policies', { ...body, serviceRoles: all })
   run.report.log('ready')
@@ -138,10 +153,11 @@ async function causeFault(
   name: FaultName,
   faults: Record<FaultName, () => Promise<string>>,
   topology: Topology,
-  calm: Calm,
-  report: Report,
+  { calm, report }: Run,
+  { probe, processes }: { readonly probe: AuthorizationProbe; readonly processes: ProcessWatch },
   slack: number,
 ): Promise<void> {
+  processes.check()
   calm.begin(name)
   report.note(`fault ${name}`)
   const what = await faults[name]()
@@ -152,6 +168,9 @@ async function causeFault(
   report.log('fault', { name, what, isBack })
   if (isBack) report.passed(rules.recovers)
   else report.violated(rules.recovers, { name, what })
+  if (killingFaults.has(name)) processes.forget()
+  else processes.check()
+  await probe.check(RECOVERY_MS * slack)
 }
 
 async function repeat(
@@ -164,7 +183,7 @@ async function repeat(
     try {
       await step()
     } catch (err) {
-      report.violated(rules.valid, {
+      report.violated(rules.explained, {
         error: (err as Error).stack,
       })
       await pause(1000)

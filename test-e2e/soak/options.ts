@@ -8,9 +8,13 @@ export const usage = `npm run soak [-- OPTIONS]
 
 Starts the product with two processes for each part, on a Postgres and a bus of its own. Several clients make random
 operations through all gateways and compare every answer with a model, and routers carry traffic, while processes are
-killed and paused, their clocks jump by two hours, Postgres and bus are cut off or stall, and the disk is full. From 15
-minutes on, the bus is away for a minute at a time, and memory is compared: of the time from five minutes on, the last
-quarter with the first. The exit code is 0 when every rule holds.
+killed and paused, their clocks jump by two hours, Postgres and bus are cut off or stall, the disk is full, and Postgres
+fails over to a streaming standby. From 15 minutes on, the bus is away for a minute at a time, and memory is compared: of
+the time from five minutes on, the last quarter with the first. The exit code is 0 when every rule holds.
+
+After failover-sync, nothing that was acknowledged may be lost. Before failover-async, the standby is cut off: of the rows
+that were written since then, either state is right, and all gateways must agree on it; all others must be kept. A router
+without grants may get nothing, change nothing of others, and end no process.
 
   --minutes N        length of the run (default 60)
   --round N          seconds between two looks at everything at rest (default 90)
@@ -19,6 +23,7 @@ quarter with the first. The exit code is 0 when every rule holds.
   --contenders N     clients that work on the same rows (default 2)
   --replicas N       in place of them, N processes with all parts
   --faults A,B,…     ${faultNames.join(', ')} (default: all; none: calm)
+  --hostile yes|no   whether a router without grants sends every message at its limits (default yes)
   --slack N          multiplies the time limits, for slow or busy machines (default 1)
   --log FILE         events and violations as JSON lines (default: soak-SEED.log in the temporary directory)
   --help             this text`
@@ -32,6 +37,7 @@ export interface Options {
   readonly contenders: number
   readonly faults: readonly string[]
   readonly slack: number
+  readonly hostile: boolean
   readonly log: string | undefined
   readonly layout: Layout
 }
@@ -49,6 +55,7 @@ export function readOptions(args: readonly string[]): Options {
       contenders: text('2'),
       faults: text(faultNames.join()),
       slack: text('1'),
+      hostile: text('yes'),
       log: text(),
       replicas: text(),
       help: { type: 'boolean', default: false },
@@ -70,6 +77,7 @@ export function readOptions(args: readonly string[]): Options {
     contenders: Number(values.contenders),
     faults,
     slack: positive('slack', values.slack),
+    hostile: yes('hostile', values.hostile),
     log: values.log,
     layout:
       values.replicas === undefined
@@ -82,4 +90,9 @@ function positive(name: string, text: string | undefined): number {
   const value = Number(text)
   if (!(value > 0)) throw new Error(`--${name}: '${text}' is not a number above 0`)
   return value
+}
+
+function yes(name: string, text: string | undefined): boolean {
+  if (text !== 'yes' && text !== 'no') throw new Error(`--${name}: '${text}' is neither yes nor no`)
+  return text === 'yes'
 }

@@ -3,21 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Layout, type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
-import {
-  freePort,
-  isHealthy,
-  readinessOf,
-  type TestPostgres,
-  testBus,
-  testPostgres,
-} from '@overlay/launcher/testing'
+import { freePort, isHealthy, readinessOf, testBus } from '@overlay/launcher/testing'
 import { type Clocks, openClocks } from './clocks.js'
+import { type Database, startDatabase } from './database.js'
+import { type Losses, openLosses } from './losses.js'
 import { startProxy, type TcpProxy } from './tcp-proxy.js'
 
-/** The product, with a proxy before its Postgres and another before its bus. */
+/** The product, with a proxy before its database and another before its bus. */
 export interface Topology extends AsyncDisposable {
-  readonly server: TestPostgres
-  readonly postgres: TcpProxy
+  readonly database: Database
+  readonly losses: Losses
   readonly bus: TcpProxy
   readonly product: Product
   readonly clocks: Clocks
@@ -59,9 +54,8 @@ async function startAll(
     started.push(one)
     return one
   }
-  const server = use(await testPostgres({ password: 'postgres', ...(isRoot && { diskMiB: DISK_MIB }) }))
+  const database = use(await startDatabase(isRoot ? DISK_MIB : undefined))
   const broker = use(await testBus())
-  const postgres = use(await startProxy(endOf(server.url)))
   const bus = use(await startProxy(endOf(broker.url)))
   const home = await mkdtemp(join(tmpdir(), 'overlay-soak-'))
   use({ [Symbol.asyncDispose]: () => rm(home, { recursive: true }) })
@@ -72,7 +66,7 @@ async function startAll(
     OVERLAY_CTRL_ADDRESS: `localhost:${await freePort()}`,
     OVERLAY_ADMIN_USERNAME: administrator.username,
     OVERLAY_ADMIN_PASSWORD: administrator.password,
-    DATABASE_URL: through(server.url, postgres),
+    DATABASE_URL: through(database.primary().url, database.proxy),
     NATS_URL: through(broker.url, bus),
   })
   const clocks = openClocks()
@@ -90,8 +84,8 @@ async function startAll(
         ]),
   )
   return {
-    server,
-    postgres,
+    database,
+    losses: openLosses(),
     bus,
     product,
     clocks,

@@ -11,7 +11,7 @@ export interface TrafficWorker extends AsyncDisposable {
 const BYTES = 4096
 
 export async function openTrafficWorker(
-  { report, calm }: Run,
+  { report, calm, losses }: Run,
   network: RunningNetwork,
 ): Promise<TrafficWorker> {
   const started: AsyncDisposable[] = []
@@ -31,6 +31,7 @@ export async function openTrafficWorker(
   } = await until(() => traffic.dialed(serviceId, near).catch(() => undefined))
 
   let standing = first
+  let mayBeLost = (): boolean => false
   async function echoed(on: typeof first): Promise<void> {
     if (on.writableEnded || on.destroyed) throw new Error('the connection has ended')
     const sent = randomBytes(BYTES)
@@ -42,8 +43,10 @@ export async function openTrafficWorker(
         await echoed(standing)
         report.passed(rules.flows)
       } catch (err) {
-        report.violated(rules.flows, { error: String(err), reason: await standing.ended })
+        if (mayBeLost()) report.note('connection of a lost circuit')
+        else report.violated(rules.flows, { error: String(err), reason: await standing.ended })
         standing.destroy()
+        mayBeLost = losses.watch()
         standing = await until(() => sdk.dial(session.token).catch(() => undefined))
       }
       const wasCalm = calm.isCalm()

@@ -15,6 +15,12 @@ export interface WorkerState {
   readonly unsure: Set<string>
   /** The time of the latest operation of unknown outcome. */
   unsureSince: number
+  /** Ids and names of rows and API sessions that the next failover may lose. */
+  readonly losable: Set<string>
+  /** Endpoints whose session was ended by a write that the next failover may lose. */
+  readonly ended: Endpoint[]
+  /** How many failovers with losses the model includes. */
+  losses: number
   /** The gateway for writes. */
   gateway: number
   /** The time of the last write through each gateway. */
@@ -27,6 +33,9 @@ export const emptyWorkerState = (gateways: number): WorkerState => ({
   names: new Map(),
   unsure: new Set(),
   unsureSince: 0,
+  losable: new Set(),
+  ended: [],
+  losses: 0,
   gateway: 0,
   writtenAt: Array.from({ length: gateways }, () => Number.NEGATIVE_INFINITY),
 })
@@ -35,6 +44,12 @@ export const emptyWorkerState = (gateways: number): WorkerState => ({
 export function dropEndpoint({ endpoints }: WorkerState, identityId: string): void {
   endpoints.get(identityId)?.[Symbol.dispose]()
   endpoints.delete(identityId)
+}
+
+/** Keeps an endpoint whose session has ended if a failover may bring the session back. */
+export function retireEndpoint({ ended }: WorkerState, endpoint: Endpoint, mayBeLost: boolean): void {
+  if (mayBeLost) ended.push(endpoint)
+  else endpoint[Symbol.dispose]()
 }
 
 export type Write = (
@@ -46,10 +61,12 @@ export type Write = (
 
 /** Writes that must succeed. Undefined: the outcome is unknown, and the concerned rows are unsure. */
 export const writer =
-  ({ report }: Run, admin: Administrator, state: WorkerState): Write =>
+  ({ report, losses }: Run, admin: Administrator, state: WorkerState): Write =>
   async (method, path, body, ...concerned) => {
+    const mayBeLost = losses.watch()
     const reply = await admin.call(state.gateway, method, path, body)
     state.writtenAt[state.gateway] = performance.now()
+    if (mayBeLost()) for (const one of concerned) state.losable.add(one)
     if (isSuccess(reply)) return (reply.data ?? {}) as { id: string }
     if (isUnknown(reply)) {
       for (const one of concerned) state.unsure.add(one)

@@ -5,10 +5,10 @@ import { openChecks } from './checks.js'
 import { type Endpoint, openEndpoint, password } from './endpoint.js'
 import { forget, grants, type Model, overrideKey, type Policy } from './model.js'
 import type { Random } from './random.js'
-import { rules } from './report.js'
+import { excusing, rules } from './report.js'
 import { resolver } from './resolve.js'
 import { addressFor, viewChecker } from './views.js'
-import { dropEndpoint, emptyWorkerState, writer } from './worker-state.js'
+import { dropEndpoint, emptyWorkerState, retireEndpoint, writer } from './worker-state.js'
 
 /** Works on its own rows, one operation at a time, and keeps a model of their expected state. */
 export interface Worker extends Disposable {
@@ -16,21 +16,25 @@ export interface Worker extends Disposable {
   readonly prefix: string
   readonly model: Model
   readonly endpoints: ReadonlyMap<string, Endpoint>
-  /** Whether an operation has an unknown outcome, so that the model is not valid. */
+  /** Whether an operation has an unknown outcome, or a failover has lost writes, so that the model is not valid. */
   isUnsure(): boolean
   step(): Promise<void>
 }
 
 const POLL_MS = 15
 
-export async function openWorker(run: Run, prefix: string, random: Random): Promise<Worker> {
-  const { calm, report } = run
-  const admin = await openAdministrator(run)
-  const state = emptyWorkerState(run.gateways.length)
+export async function openWorker(wholeRun: Run, prefix: string, random: Random): Promise<Worker> {
+  const { calm, losses } = wholeRun
+  const state = emptyWorkerState(wholeRun.gateways.length)
+  state.losses = losses.count()
+  const mustResolve = (): boolean => state.unsure.size > 0 || state.losses !== losses.count()
+  const report = excusing(wholeRun.report, () => state.losses !== losses.count())
+  const run: Run = { ...wholeRun, report }
+  const admin = await openAdministrator(wholeRun)
   const { model, endpoints, names, unsure } = state
   const { readBack, checkGone, checkListed, checkRefused, checkEnded } = openChecks(run, admin, random)
   const checkViews = viewChecker(run, state, random)
-  const resolve = resolver(run, admin, prefix, state, random)
+  const resolve = resolver(wholeRun, admin, prefix, state, random)
   const write = writer(run, admin, state)
   let count = 0
 
@@ -134,13 +138,16 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
     const id = random.pick(model.identities.keys())
     if (id === undefined) return
     const { gateway } = state
+    const mayBeLost = losses.watch()
     if (!(await write('DELETE', `/identities/${id}`, undefined, id))) return dropEndpoint(state, id)
     const endpoint = endpoints.get(id)
     forget(model, 'identities', id)
     names.delete(id)
     endpoints.delete(id)
     await checkGone('identities', id)
-    if (endpoint) await checkRefused(endpoint, gateway)
+    if (!endpoint) return
+    await checkRefused(endpoint, gateway)
+    retireEndpoint(state, endpoint, mayBeLost())
   }
 
   async function override(): Promise<void> {
@@ -167,6 +174,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
   async function logIn(id: string): Promise<void> {
     const name = names.get(id)
     if (name === undefined) return
+    const mayBeLost = losses.watch()
     const endpoint = await openEndpoint(run, state.gateway, id, name)
     if (!('apiSessionId' in endpoint)) {
       if (!isUnknown(endpoint)) report.violated(rules.valid, { login: id, status: endpoint.status })
@@ -174,6 +182,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
     }
     dropEndpoint(state, id)
     endpoints.set(id, endpoint)
+    if (mayBeLost()) state.losable.add(endpoint.apiSessionId)
     const reply = await endpoint.call(other(state.gateway), 'GET', '/current-api-session')
     if (reply.status === 401) report.violated(rules.valid, { freshToken: endpoint.apiSessionId, status: 401 })
   }
@@ -183,15 +192,14 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
     if (!endpoint) return
     const { gateway } = state
     const { identityId, apiSessionId } = endpoint
+    const mayBeLost = losses.watch()
     const reply = random.coin(0.5)
       ? await admin.call(gateway, 'DELETE', `/api-sessions/${apiSessionId}`)
       : await endpoint.call(gateway, 'DELETE', '/current-api-session')
     endpoints.delete(identityId)
     if (isSuccess(reply)) await checkRefused(endpoint, gateway)
-    else {
-      endpoint[Symbol.dispose]()
-      if (!isUnknown(reply)) report.violated(rules.valid, { logout: apiSessionId, status: reply.status })
-    }
+    else if (!isUnknown(reply)) report.violated(rules.valid, { logout: apiSessionId, status: reply.status })
+    retireEndpoint(state, endpoint, isSuccess(reply) && mayBeLost())
     await logIn(identityId)
   }
 
@@ -288,9 +296,9 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
     prefix,
     model,
     endpoints,
-    isUnsure: () => unsure.size > 0,
+    isUnsure: mustResolve,
     async step() {
-      if (unsure.size > 0) return resolve()
+      if (mustResolve()) return resolve()
       if (random.coin(0.05)) state.gateway = other(state.gateway)
       const possible = steps.filter(([, isPossible]) => isPossible())
       let draw = random.int(possible.reduce((sum, [weight]) => sum + weight, 0))
@@ -301,7 +309,7 @@ export async function openWorker(run: Run, prefix: string, random: Random): Prom
     },
     [Symbol.dispose]() {
       admin[Symbol.dispose]()
-      for (const endpoint of endpoints.values()) endpoint[Symbol.dispose]()
+      for (const endpoint of [...endpoints.values(), ...state.ended]) endpoint[Symbol.dispose]()
     },
   }
 }

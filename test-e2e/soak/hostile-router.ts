@@ -1,0 +1,134 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import {
+  ApiSessionAdded,
+  ApiSessionUpdated,
+  CreateTerminatorResult,
+  CreateTerminatorV2Response,
+  ctrlType,
+  edgeType,
+  type Message,
+  ServiceList,
+} from '@overlay/channel'
+import type { Admin } from '../admin.js'
+import type { Server } from '../client.js'
+import { type Controller, openControllers } from '../router/controllers.js'
+import { enrollRouter } from '../router/identity.js'
+import {
+  claims,
+  type Foreign,
+  type HostileMessage,
+  hostileMessage,
+  hostileTypes,
+  shapeNames,
+} from './hostile-messages.js'
+import { dealer, type Random } from './random.js'
+import { type Report, rules } from './report.js'
+
+/** A router in no policy that sends every message at its limits, to all controllers, until disposed. */
+export interface HostileRouter extends AsyncDisposable {
+  readonly id: string
+  /** From now on its messages name these ids. */
+  name(foreign: Foreign): void
+}
+
+export interface HostileNetwork {
+  readonly server: Server
+  /** `host:port` of each replica of sessions. */
+  readonly controllers: readonly string[]
+  readonly admin: Admin
+}
+
+const BYTES_PER_SECOND = 2 * 1024 * 1024
+const LEAST_PAUSE_MS = 20
+const FLOOD_PAUSE_MS = 1000
+/** Of all messages; the others claim what others have. */
+const SHARE_OF_SHAPES = 0.7
+
+export async function startHostileRouter(
+  { server, controllers, admin }: HostileNetwork,
+  report: Report,
+  random: Random,
+): Promise<HostileRouter> {
+  const identity = await enrollRouter(admin, server, { name: 'soak-hostile' })
+  const stopping = new AbortController()
+  const nextType = dealer(random, () => hostileTypes)
+  const nextShape = dealer(random, () => shapeNames)
+  let foreign: Foreign = { terminators: [], links: [], circuits: [], routers: [], services: [], sessions: [] }
+  /** Types that have come: one may come with each login, and is reported once. */
+  const granted = new Set<number>()
+
+  function next(): HostileMessage | undefined {
+    if (random.coin(SHARE_OF_SHAPES))
+      return hostileMessage(nextType() ?? 0, nextShape() ?? '', foreign, random)
+    return random.pick(claims(foreign, identity.id, random))
+  }
+
+  async function send({ channel }: Controller): Promise<void> {
+    while (!channel.closed.aborted) {
+      const sent = next()
+      if (!sent) continue
+      report.note('messages of the hostile router')
+      report.log('hostile', { type: sent.message.type, shape: sent.shape })
+      for (let left = sent.times; left > 0; left -= 1) channel.send(sent.message)
+      const { body, headers } = sent.message
+      const bytes = [...(headers ?? [])].reduce((sum, [, value]) => sum + value.length, body?.length ?? 0)
+      await channel.drained()
+      const ms = Math.max(LEAST_PAUSE_MS, (bytes / BYTES_PER_SECOND) * 1000)
+      await pause(sent.times > 1 ? FLOOD_PAUSE_MS : ms, undefined, { signal: stopping.signal })
+    }
+  }
+
+  function receive(message: Message): void {
+    const { type } = message
+    if (!isGrant(message)) report.passed(rules.isolated)
+    else if (!granted.has(type)) {
+      granted.add(type)
+      report.violated(rules.isolated, { type })
+    }
+  }
+
+  const connections = openControllers({
+    identity,
+    addresses: controllers,
+    onMessage: receive,
+    onConnected(controller) {
+      report.note('connections of the hostile router')
+      report.passed(rules.isolated)
+      send(controller).catch(() => undefined) // closed; it connects again
+    },
+    onRefused(address, err) {
+      report.note('refused connections of the hostile router')
+      report.log('refused', { address, error: String(err) })
+    },
+  })
+  connections.start()
+  return {
+    id: identity.id,
+    name(ids) {
+      foreign = ids
+    },
+    async [Symbol.asyncDispose]() {
+      stopping.abort()
+      await connections[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Answers that give a router a session, a circuit or a terminator, by type. */
+const grantingTypes: ReadonlySet<number> = new Set([
+  ctrlType.route,
+  ctrlType.circuitSuccess,
+  ...Object.entries(edgeType)
+    .filter(([name]) => /^create.*Response$/.test(name))
+    .map(([, type]) => type),
+])
+
+/** Whether a message gives the router what only a router with grants may have. */
+export function isGrant({ type, body }: Pick<Message, 'type' | 'body'>): boolean {
+  if (type === edgeType.apiSessionAdded) return ApiSessionAdded.decode(body).apiSessions.length > 0
+  if (type === edgeType.apiSessionUpdated) return ApiSessionUpdated.decode(body).apiSessions.length > 0
+  if (type === edgeType.serviceList) return ServiceList.decode(body).services.length > 0
+  if (type === edgeType.createTerminatorV2Response)
+    return CreateTerminatorV2Response.decode(body).result === CreateTerminatorResult.SUCCESS
+  return grantingTypes.has(type)
+}
