@@ -4,6 +4,7 @@ import { initPki } from '@overlay/pki/init'
 import { tokenKeyRulesOf } from '@overlay/pki/settings'
 import { splitAddress } from '@overlay/platform/process/settings'
 import type { Home } from './home/home.js'
+import { passwordFile } from './home/home-files.js'
 import type { Log } from './journal.js'
 import type { Service } from './servers/schemas.js'
 import { isLoopbackName, type LauncherSettings } from './settings.js'
@@ -44,6 +45,7 @@ export async function initialize(
       databaseUrl: urlOf('identity'),
       username: adminUsername,
       ...(adminPassword !== undefined && { password: adminPassword }),
+      keepPassword: (password) => home.write(passwordFile, `${password}\n`),
       log,
     }),
     resealSecondFactors({

@@ -33,11 +33,12 @@ import { type Supervised, supervise } from './processes/supervise.js'
 import {
   checkBus,
   databaseText,
+  explainOwnDatabase,
   onDatabase,
   refuseNewDatabase,
   untilDatabase,
 } from './servers/external-servers.js'
-import { prepareAndMigrate, rolesIn, roleUrl, type Service } from './servers/schemas.js'
+import { prepareAndMigrate, rolesIn, roleUrl, type Service, whileOnlyStart } from './servers/schemas.js'
 import { type LaunchedServer, launchBus, launchPostgres } from './servers/servers.js'
 import { type LauncherSettings, logLimits } from './settings.js'
 import { ignoredCredentials } from './welcome.js'
@@ -154,15 +155,21 @@ async function start(
     settings.natsUrl ?? launch('bus', launchBus(home, certificates, warn)),
   ])
 
-  const schemas = rolesIn(ownerUrl, home.secrets)
-  const prepare = () => prepareAndMigrate(ownerUrl, Object.values(schemas), warn)
-  await (databaseUrl === undefined
-    ? prepare()
-    : untilDatabase(warn, () => onDatabase(databaseUrl, home, prepare)))
-  print('schemas and roles')
+  const schemas = Object.values(rolesIn(ownerUrl, home.secrets))
   const urlOf = (service: Service): string => roleUrl(ownerUrl, service, home.secrets)
-  const credentials = await initialize(settings, home, urlOf, journal.log)
-  await writeCredentials(home, credentials)
+  const prepare = async (): Promise<InitialCredentials> => {
+    await prepareAndMigrate(ownerUrl, schemas, warn, home.secrets.keySecrets.pki)
+    print('schemas and roles')
+    const credentials = await initialize(settings, home, urlOf, journal.log)
+    await writeCredentials(home, credentials)
+    return credentials
+  }
+  const prepareAlone = () => whileOnlyStart(ownerUrl, warn, prepare)
+  const credentials = await untilDatabase(warn, () =>
+    databaseUrl === undefined
+      ? explainOwnDatabase(prepareAlone)
+      : onDatabase(databaseUrl, home, prepareAlone),
+  )
   print('keys, certificates, administrator')
   for (const line of ignoredCredentials(settings, credentials.admin)) warn(line)
   for (const line of await unreadableKeys(settings, home.accounts.processes)) warn(line)
@@ -217,11 +224,9 @@ function metricsText(actual: string, configured: string | undefined): string {
   return `${text}, because ${DEFAULT_METRICS_ADDRESS} is taken: set OVERLAY_METRICS_ADDRESS for a fixed address`
 }
 
-/** Happens early: a generated password must not be lost when the start fails. */
 async function writeCredentials(home: Home, { admin, caPem }: InitialCredentials): Promise<void> {
   await home.write(caFile, caPem)
-  if (admin.password !== undefined) await home.write(passwordFile, `${admin.password}\n`)
-  else if (admin.created) await rm(home.path(passwordFile), { force: true }) // it is the password of another database
+  if (admin.created && admin.password === undefined) await rm(home.path(passwordFile), { force: true }) // it is the password of another database
 }
 
 /** Starts all processes at the same time. Each waits for its dependencies. */

@@ -2,8 +2,9 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { probeBus } from '@overlay/platform/change-log'
-import { MissingRights, withClient } from '@overlay/platform/postgres/migrate'
+import { codeOf, isUnavailable, MissingRights, withClient } from '@overlay/platform/postgres/migrate'
 import { readRecord } from '../commands/read-status.js'
+import { errorText } from '../error-text.js'
 import { exists } from '../home/exists.js'
 import type { Home } from '../home/home.js'
 import { caFile } from '../home/home-files.js'
@@ -72,17 +73,33 @@ export async function explainDatabase<T>(url: string, work: () => Promise<T>): P
     return await work()
   } catch (err) {
     const problem = err instanceof MissingRights ? undefined : databaseProblem(err, url)
+    if (problem === undefined && isUnavailable(err)) throw new DatabaseAway(errorText(err))
     if (problem === undefined) throw err
     throw problem.isWrongSetting ? new Error(problem.reason) : new DatabaseAway(problem.reason)
   }
 }
 
-/** The database of DATABASE_URL may be back later. */
+/** Runs work that connects to the Postgres of the launcher, which is started again when it ends. */
+export async function explainOwnDatabase<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (err) {
+    if (!isUnavailable(err) || isRefused(err)) throw err
+    throw new DatabaseAway(`Postgres of OVERLAY_HOME does not answer (${errorText(err)})`)
+  }
+}
+
+const isRefused = (err: unknown): boolean => /^(28...|3D000)$/.test(codeOf(err))
+
+/** The database may be back later. */
 class DatabaseAway extends Error {}
 
 const RETRY_MS = 1000
 
-/** Repeats work of `explainDatabase` while the database is away: after a power cut, its machine may start later. */
+/**
+ * Repeats work of `explainDatabase` or `explainOwnDatabase` while the database is away: after a power cut, its machine
+ * may start later, and a busy machine may not answer in time.
+ */
 export async function untilDatabase<T>(print: (line: string) => void, work: () => Promise<T>): Promise<T> {
   let printed: string | undefined
   for (;;) {

@@ -1,4 +1,10 @@
-import { migrationsIn, type ServiceSchema, stateOf, withClient } from '@overlay/platform/postgres/migrate'
+import {
+  ForeignDatabase,
+  migrationsIn,
+  type ServiceSchema,
+  stateOf,
+  withClient,
+} from '@overlay/platform/postgres/migrate'
 import {
   prepareAndMigrate as migrateAt,
   migrationsAt,
@@ -48,12 +54,45 @@ export async function requireMigrated(ownerUrl: string, schema: Service): Promis
 
 export const migrationsOf = (schema: string): readonly string[] => migrationsAt(projectRoot, schema)
 
-/** Prepares the database as its owner, before the services start. */
-export const prepareAndMigrate = (
+/**
+ * Prepares the database of a home as its owner, before the services start. Throws if the database belongs to another
+ * home, and leaves it alone then.
+ */
+export async function prepareAndMigrate(
   ownerUrl: string,
   schemas: readonly ServiceSchema[],
   warn: (line: string) => void = () => undefined,
-): Promise<void> =>
-  migrateAt(projectRoot, ownerUrl, schemas, {
-    onLocked: (schema) => warn(`waiting for a lock of schema ${schema}, of pg_dump or of another start`),
+  keySecret?: string,
+): Promise<void> {
+  try {
+    await migrateAt(projectRoot, ownerUrl, schemas, {
+      keySecret,
+      onLocked: (schema) => warn(`waiting for a lock of schema ${schema}, of pg_dump or of another start`),
+    })
+  } catch (err) {
+    if (!(err instanceof ForeignDatabase)) throw err
+    throw new Error(
+      'the database belongs to another installation, and nothing was changed: set OVERLAY_HOME to the directory of that installation, or DATABASE_URL to another database',
+      { cause: err.cause },
+    )
+  }
+}
+
+/**
+ * Runs the first steps of a start while no other start of this database is at them: the first one writes keys into an
+ * empty database, by which others recognize whose it is.
+ */
+export const whileOnlyStart = <T>(
+  ownerUrl: string,
+  warn: (line: string) => void,
+  work: () => Promise<T>,
+): Promise<T> =>
+  withClient(ownerUrl, async (client) => {
+    const lock = `hashtextextended('first steps of a start', 0)`
+    const { rows } = await client.query<{ locked: boolean }>(`select pg_try_advisory_lock(${lock}) as locked`)
+    if (!rows[0]?.locked) {
+      warn('waiting for another start with this database')
+      await client.query(`select pg_advisory_lock(${lock})`)
+    }
+    return await work()
   })

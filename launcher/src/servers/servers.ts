@@ -9,6 +9,7 @@ import type { LogLimits } from '../log-file.js'
 import { freePort } from '../processes/ports.js'
 import { supervise } from '../processes/supervise.js'
 import { startBroker } from './broker.js'
+import { explainOwnDatabase, untilDatabase } from './external-servers.js'
 import { findNatsServer, startNatsServer } from './nats-server.js'
 import { socketUrl, startPostgres } from './postgres.js'
 import { findPostgres } from './postgres-binaries.js'
@@ -43,13 +44,16 @@ export async function launchPostgres(
     })
   const first = await start()
   const { stop } = supervise(first, start, print)
-  await withClient(first.url, async (client) => {
-    const { rowCount } = await client.query('select from pg_database where datname = $1', [database])
-    if (rowCount === 0) await client.query(`create database ${database}`)
-  })
+  await untilDatabase(print, () => explainOwnDatabase(() => createDatabase(first.url)))
   const description = `Postgres ${binaries.version}, socket in ${home.run.postgres}, data in ${directory}`
   return { url: bundledUrl(home.run.postgres, home.secrets.postgresPassword), description, stop }
 }
+
+const createDatabase = (url: string): Promise<void> =>
+  withClient(url, async (client) => {
+    const { rowCount } = await client.query('select from pg_database where datname = $1', [database])
+    if (rowCount === 0) await client.query(`create database ${database}`)
+  })
 
 /** Runs work with the URL of the database's owner, in a Postgres that runs for this time. */
 export async function withPostgres<T>(

@@ -1,7 +1,7 @@
 import { services } from './postgres/prepare-and-migrate.js'
 import type { ServiceSchema } from './postgres/schemas.js'
 import { type Setting, setting } from './process/settings.js'
-import { databaseTlsSetting, processSettings } from './process/shared-settings.js'
+import { databaseTlsSetting, keySecretSetting, processSettings } from './process/shared-settings.js'
 
 const postgres = { schemes: ['postgres', 'postgresql'] }
 
@@ -9,6 +9,8 @@ const postgres = { schemes: ['postgres', 'postgresql'] }
 export const migrateSettings = {
   databaseUrl: setting.url('DATABASE_URL', 'Database, with its owner', postgres),
   databaseTls: databaseTlsSetting,
+  // of pki: nothing is written into a database whose keys it does not open
+  keySecret: setting.optional(keySecretSetting),
   logLevel: processSettings.logLevel,
   logFormat: processSettings.logFormat,
   identityUrl: urlOf('identity'),

@@ -218,6 +218,22 @@ describe('reads', () => {
   })
 })
 
+test('a database that does not admit the role is UNAVAILABLE, until it does', async () => {
+  const role = new URL(database.urlOf('policy')).username
+  await admin.query(raw(`alter role ${role} nologin`))
+  try {
+    await expect(db.query(sql`select 1`)).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      cause: { code: '28000' },
+    })
+    await expect(db.read(sql`select 1`, ofClients)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+    await expect(db.transaction(undefined, async () => 1)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  } finally {
+    await admin.query(raw(`alter role ${role} login`))
+  }
+  await db.query(sql`select 1`)
+})
+
 test('a database that is not there is UNAVAILABLE', async () => {
   await using nowhere = openDatabase('postgres://nobody@127.0.0.1:1/nothing', 'policy')
   await expect(nowhere.query(sql`select 1`)).rejects.toMatchObject({ code: 'UNAVAILABLE' })

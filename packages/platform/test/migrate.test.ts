@@ -305,6 +305,33 @@ test('a migration that waits for a lock lets later statements pass, and runs whe
   await dropRole(one.role)
 })
 
+test('a lost connection fails a migration, and nothing else', async () => {
+  const one = fresh()
+  await prepareSchemas(database.ownerUrl, [one])
+  await migrate(database.ownerUrl, one.schema, migrations('policy'))
+  const dir = join(work, one.schema)
+  await mkdir(dir)
+  const waiting = `select pg_advisory_xact_lock(hashtextextended('${one.schema}', 0))`
+  await writeFile(
+    join(dir, '29990101000000000_tomorrow.sql'),
+    `-- Up Migration\nset lock_timeout = 0; ${waiting};\n`,
+  )
+  await using holder = openDatabase(database.ownerUrl, one.schema)
+  await holder.transaction(undefined, async (tx) => {
+    await tx.query(raw(waiting))
+    const migrating = migrate(database.ownerUrl, one.schema, [...migrations('policy'), dir])
+    const failed = expect(migrating).rejects.toThrow(/terminating connection|Connection terminated/)
+    await vi.waitFor(async () => {
+      const { rowCount } = await admin.query(sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+         where wait_event_type = 'Lock' and position(${one.schema} in query) > 0`)
+      expect(rowCount).toBe(1)
+    }, 30_000)
+    await failed
+  })
+  await dropRole(one.role)
+})
+
 test('a schema of the next release is used and left alone, and one of a later release is refused', async () => {
   const one = fresh()
   await prepareSchemas(database.ownerUrl, [one])

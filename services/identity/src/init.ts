@@ -16,6 +16,8 @@ export interface InitOptions {
   readonly username: string
   /** Absent: a random one, which the result contains. */
   readonly password?: string
+  /** Called with a random one before it is stored, because the answer of the database may be lost. */
+  readonly keepPassword?: (password: string) => Promise<void>
   readonly name?: string
   readonly hashing?: HashSettings
   readonly log: Logger
@@ -41,6 +43,7 @@ export async function initIdentity(options: InitOptions): Promise<InitResult> {
   const existing = await defaultAdminUsername(db)
   if (existing !== undefined) return { created: false, username: existing }
 
+  if (options.password === undefined) await options.keepPassword?.(password)
   await using changeLog = await openChangeLog(db, noBus, log)
   const hashed = await openHashing(hashing).hash(password, { source: '', name: '' })
   const { result: created } = await changeLog.write(ownContext(new AbortController().signal), async (tx) => {

@@ -45,14 +45,18 @@ const unsent = /^Client has encountered a connection error/
 export const isAway = (err: unknown): boolean =>
   err instanceof Fault && (err.code === 'UNAVAILABLE' || err.code === 'TIMEOUT')
 
-// of the server: connection exceptions, out of resources, shut down, ended by the server, read-only after a
+/** The same of an error of the driver. Errors of files, which have a path, share some codes. */
+export const isUnavailable = (err: unknown): boolean =>
+  isAway(failureOf(err).error) && !(err instanceof Error && 'path' in err)
+
+// of the server: connection exceptions, a refused role or password, no such database, out of resources, shut down, ended by the server, read-only after a
 // failover; of the network: refused, reset, unreachable, no such host; of TLS, such as an expired certificate
 const unavailable =
-  /^(08...|53...|57P0[1-5]|25P03|25006|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT|CERT_\w+|ERR_TLS_\w+|ERR_SSL_.+|SELF_SIGNED_\w+|DEPTH_ZERO_\w+|UNABLE_TO_\w+)$/
+  /^(08...|28...|3D000|53...|57P0[1-5]|25P03|25006|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT|CERT_\w+|ERR_TLS_\w+|ERR_SSL_.+|SELF_SIGNED_\w+|DEPTH_ZERO_\w+|UNABLE_TO_\w+)$/
 
 /** Messages of the driver, which have no code. */
 const lost =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/
+  /^(Connection terminated|timeout expired|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed|Cannot use a pool after calling end)/
 
 /** A migration changed a table under a prepared statement: a new connection prepares it again. */
 const STALE_PLAN = 'cached plan must not change result type'
