@@ -62,7 +62,7 @@ export async function runGateway(env: NodeJS.ProcessEnv, process: PartProcess): 
   const probes = grpcHealth('gateway', health, log)
   await using _health = await serveGrpcHealth(settings.grpcHealthListen, probes, log)
   const apis = apisOf({ services, caches, address, about, log })
-  const oidc = oidcApi({ services, caches, address, redirects, logoutRedirects })
+  const oidc = oidcApi({ services, caches, address, redirects, logoutRedirects, log })
   const status = statusApi({
     services,
     sessions: caches.sessions,

@@ -54,8 +54,9 @@ export const limits = {
   idleMs: 60_000,
   changeMs: 5_000,
   drainMs: 10_000,
-  headerBytes: 32 << 10,
+  /** A token of the greatest length, and other headers beside it. */
+  headerBytes: 80 << 10,
   bodyBytes: 1 << 20,
-  /** Without a session: logins with the data of the SDK, and two requests for certificates. */
-  openBodyBytes: 64 << 10,
+  /** Without a session: logins with a token or the data of the SDK, and two requests for certificates. */
+  openBodyBytes: 80 << 10,
 }

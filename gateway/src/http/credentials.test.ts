@@ -35,6 +35,14 @@ test('a second space is part of the token, which is then none', () => {
   expect(credentialsOf(sent('authorization', 'Bearer  a')).bearers).toEqual([' a'])
 })
 
+test('a token that is too long is refused as such', () => {
+  const token = 'x'.repeat(65_536)
+  expect(credentialsOf(sent('authorization', `Bearer ${token}`)).bearers).toEqual([token])
+  expect(() => credentialsOf(sent('authorization', `Bearer ${token}x`))).toThrow(
+    expect.objectContaining({ code: 'HEADERS_TOO_LARGE' }),
+  )
+})
+
 test('a token in another header is no bearer', () => {
   expect(credentialsOf(sent('proxy-authorization', 'Bearer a', 'authorization', 'Basic b')).bearers).toEqual(
     [],

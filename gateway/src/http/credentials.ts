@@ -1,4 +1,6 @@
 import type { IncomingMessage } from 'node:http'
+import { Fault } from '@overlay/rpc'
+import { MAX_TOKEN_CHARACTERS } from '@overlay/x509'
 
 /** What a request presents. */
 export interface Credentials {
@@ -22,13 +24,22 @@ export function credentialsOf({ headers, rawHeaders }: IncomingMessage): Credent
   }
 }
 
-/** node merges headers of one name into the first, so this reads them as they were sent. */
+/**
+ * node merges headers of one name into the first, so this reads them as they were sent.
+ * @throws Fault HEADERS_TOO_LARGE
+ */
 function bearersIn(rawHeaders: readonly string[]): readonly string[] {
   const bearers: string[] = []
   for (let i = 0; i < rawHeaders.length && bearers.length < MAX_BEARERS; i += 2) {
     const value = rawHeaders[i + 1] ?? ''
     if (BEARER.test(value) && rawHeaders[i]?.toLowerCase() === HEADER)
-      bearers.push(value.slice('Bearer '.length))
+      bearers.push(checkLength(value.slice('Bearer '.length)))
   }
   return bearers
+}
+
+/** A client learns that its token is too long, which would otherwise look like a wrong one. */
+function checkLength(token: string): string {
+  if (token.length <= MAX_TOKEN_CHARACTERS) return token
+  throw new Fault('HEADERS_TOO_LARGE', `a token has more than ${MAX_TOKEN_CHARACTERS} characters`)
 }

@@ -121,6 +121,6 @@ export async function listen(
 const malformed = [400, new Fault('COULD_NOT_VALIDATE', 'the request is malformed')] as const
 
 const parserFaults: Readonly<Record<string, readonly [number, Fault]>> = {
-  HPE_HEADER_OVERFLOW: [431, new Fault('COULD_NOT_VALIDATE', 'the headers of the request are too large')],
+  HPE_HEADER_OVERFLOW: [431, new Fault('HEADERS_TOO_LARGE')],
   ERR_HTTP_REQUEST_TIMEOUT: [408, new Fault('TIMEOUT', 'the request did not arrive in time')],
 }

@@ -78,6 +78,24 @@ describe('the start of a login', () => {
     expect(oidc.called('startLogin')).toBe(0)
   })
 
+  test('an address that is not registered is logged with the setting that lacks it, and the page names both', async () => {
+    const uri = 'http://app.example/auth/<b>callback'
+    const { text, status } = await oidc.request(authorizeUrl({ redirect_uri: `${uri}?secret=x\n` }), {
+      headers: browser,
+    })
+    const line = oidc.gateway.logged.at(-1) as { readonly requestId: string }
+    expect(line).toMatchObject({
+      message: 'redirect URI not registered',
+      redirectUri: `${uri}?…`,
+      setting: 'OVERLAY_OIDC_REDIRECTS',
+      clientId: 'native',
+    })
+    expect(status).toBe(400)
+    expect(text).toContain('OVERLAY_OIDC_REDIRECTS')
+    expect(text).toContain(line.requestId)
+    expect(text).not.toContain('app.example')
+  })
+
   test.each([
     'client_id=openziti',
     `redirect_uri=${encodeURIComponent(REDIRECT)}`,

@@ -7,7 +7,14 @@ import type { RequestContext } from '../http/request-context.js'
 import { browserOf } from './browser.js'
 import type { Handlers } from './operations.js'
 import { FORM_TYPE, loginIdOf, parameterOf, parametersOf, queryParametersOf } from './parameters.js'
-import { isClient, mayRedirect, type Provider, redirect, withParameters } from './provider.js'
+import {
+  isClient,
+  mayRedirect,
+  type Provider,
+  redirect,
+  redirectSettings,
+  withParameters,
+} from './provider.js'
 
 /** The start of a login, and its end: the way back to the client. */
 export function authorize(provider: Provider): Handlers {
@@ -53,8 +60,10 @@ async function authorizeBy(
   const [clientId, redirectUri, state] = [value('client_id'), value('redirect_uri'), value('state')]
   // wire: without a redirect. Other addresses must never receive anything.
   if (!isClient(clientId)) throw invalid('client_id', 'the client is unknown')
-  if (!mayRedirect(provider.redirects, redirectUri))
+  if (!mayRedirect(provider.redirects, redirectUri)) {
+    provider.noteUnregistered(c, { uri: redirectUri, clientId, setting: redirectSettings.redirect_uri })
     throw invalid('redirect_uri', 'the redirect URI is missing or not registered')
+  }
 
   const refusal = refusalOf(parameters)
   if (refusal) {

@@ -8,7 +8,14 @@ import { isBrowser } from './negotiate.js'
 import type { Handlers } from './operations.js'
 import { messagePage } from './pages.js'
 import { FORM_TYPE, parameterOf, parametersOf, queryParametersOf } from './parameters.js'
-import { mayRedirect, type Provider, redirect, withParameters } from './provider.js'
+import {
+  isClient,
+  mayRedirect,
+  type Provider,
+  redirect,
+  redirectSettings,
+  withParameters,
+} from './provider.js'
 import { OauthRefusal } from './refusals.js'
 import { plainText } from './send.js'
 
@@ -29,7 +36,7 @@ export const endSession = (provider: Provider): Handlers => ({
 const MAX_STATE = 2048
 
 async function end(
-  { oidc, logoutRedirects }: Provider,
+  { oidc, logoutRedirects, noteUnregistered }: Provider,
   c: RequestContext,
   parameters: URLSearchParams,
 ): Promise<Response> {
@@ -38,11 +45,14 @@ async function end(
   const state = parameters.get('state') ?? ''
   // differs: without it nothing would end
   if (idTokenHint === undefined) throw invalid('id_token_hint', 'id_token_hint is missing')
-  // differs: patterns hold here as well
-  if (target !== undefined && !mayRedirect(logoutRedirects, target))
-    throw invalid('post_logout_redirect_uri', 'the redirect URI is not registered')
-  if (state.length > MAX_STATE) throw invalid('state', 'state is too long')
   const clientId = parameterOf(parameters, 'client_id') ?? ''
+  // differs: patterns hold here as well
+  if (target !== undefined && !mayRedirect(logoutRedirects, target)) {
+    const setting = redirectSettings.post_logout_redirect_uri
+    noteUnregistered(c, { uri: target, clientId: isClient(clientId) ? clientId : '', setting })
+    throw invalid('post_logout_redirect_uri', 'the redirect URI is not registered')
+  }
+  if (state.length > MAX_STATE) throw invalid('state', 'state is too long')
   const { error } = await oidc.endSession({ idTokenHint, clientId }, callContext(c))
   if (error) throw new OauthRefusal(error.error, error.description)
   return redirect(c, target === undefined ? LOGGED_OUT : withParameters(target, { state }))

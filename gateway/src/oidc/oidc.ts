@@ -1,3 +1,4 @@
+import type { LineLog } from '@overlay/platform/process'
 import { issuerOf } from '@overlay/platform/tokens'
 import type { GatewayCaches } from '../cache/caches.js'
 import type { Services } from '../clients/services.js'
@@ -9,6 +10,7 @@ import { endSession } from './end-session.js'
 import { loginSteps } from './login.js'
 import { operations } from './operations.js'
 import { oidcProtocol } from './protocol.js'
+import { openUnregisteredLog } from './provider.js'
 import type { RedirectUris } from './redirect-uris.js'
 import { secondFactorSteps } from './second-factor.js'
 import { tokens } from './tokens.js'
@@ -21,6 +23,7 @@ export interface OidcOptions {
   readonly address: string
   readonly redirects: RedirectUris
   readonly logoutRedirects: RedirectUris
+  readonly log: LineLog
 }
 
 /** The provider of OpenID Connect, at `/oidc`. Its state is identity's, its keys are pki's. */
@@ -30,10 +33,18 @@ export function oidcApi({
   address,
   redirects,
   logoutRedirects,
+  log,
 }: OidcOptions): MountedApi<'oidc'> {
   const issuer = issuerOf(address)
   const { oidc } = services
-  const provider = { oidc, signers: services.entitiesOf('identity'), issuer, redirects, logoutRedirects }
+  const provider = {
+    oidc,
+    signers: services.entitiesOf('identity'),
+    issuer,
+    redirects,
+    logoutRedirects,
+    noteUnregistered: openUnregisteredLog(log),
+  }
   const metadata = discovery(issuer)
   return {
     api: 'oidc',

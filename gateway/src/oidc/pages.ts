@@ -1,3 +1,4 @@
+import { waitText } from '@overlay/rpc'
 import { type Dialogue, type Fragment, fragment } from '../web/html.js'
 
 /** A provider of external tokens, as the page offers it. */
@@ -31,11 +32,12 @@ export function loginPage(
 export const refusedLogin =
   'Sign-in failed. Check your input and try again. If it fails again, return to your application and start over.'
 
-export function tooMany(seconds: number): string {
-  const wait =
-    seconds > 90 ? `${Math.ceil(seconds / 60)} minutes` : seconds === 1 ? '1 second' : `${seconds} seconds`
-  return `Too many attempts. Wait ${wait}, then go back and try again.`
-}
+export const tooMany = (seconds: number): string =>
+  `Too many attempts. Wait ${waitText(seconds)}, then go back and try again.`
+
+/** The id finds the line that names the address. The page does not: anybody may have written it. */
+export const unregistered = (setting: string, requestId: string): string =>
+  `The address to which your application wants to return is not registered. Ask your administrator to add it to ${setting}: the log of the gateway has it, with request id ${requestId}.`
 
 const passwordForm = (
   id: string,

@@ -1,4 +1,4 @@
-import { Fault, faults } from '@overlay/rpc'
+import { Fault, faults, fieldOf } from '@overlay/rpc'
 import { retryAfterOf } from '../http/answer.js'
 import type { Protocol } from '../http/endpoint.js'
 import { contentTypeOf, hasBody } from '../http/negotiate.js'
@@ -7,7 +7,8 @@ import type { RequestContext } from '../http/request-context.js'
 import { sendDialogue } from '../web/html.js'
 import { loginTypes } from './login-body.js'
 import { answerTypeOf, isBrowser } from './negotiate.js'
-import { messagePage, tooMany } from './pages.js'
+import { messagePage, tooMany, unregistered } from './pages.js'
+import { redirectSettings } from './provider.js'
 import { oauthFailure, publicText } from './refusals.js'
 import { plainText, sendJson } from './send.js'
 
@@ -25,7 +26,7 @@ export const oidcProtocol: Protocol = {
   refuse(c, fault) {
     if (programs.has(c.env.path)) return oauthFailure(c, fault)
     const status = faults[fault.code][0]
-    if (isBrowser(c.env.incoming)) return sendDialogue(c, messagePage('Sign-in', pageText(fault), status))
+    if (isBrowser(c.env.incoming)) return sendDialogue(c, messagePage('Sign-in', pageText(c, fault), status))
     if (isLoginStep(c) && c.env.incoming.method === 'POST' && fault.code !== 'NOT_FOUND')
       return sendJson(c, status, { code: fault.code, message: publicText(fault) })
     return plainText(c, status, status < 500 ? publicText(fault) : fault.message)
@@ -36,10 +37,15 @@ const programs = new Set(['/oidc/oauth/token', '/oidc/oauth/introspect', '/oidc/
 
 const isLoginStep = (c: RequestContext): boolean => c.env.path.startsWith('/oidc/login/')
 
-function pageText(fault: Fault): string {
+function pageText({ env }: RequestContext, fault: Fault): string {
   const status = faults[fault.code][0]
   if (status === 429) return tooMany(Number(retryAfterOf(fault)))
+  const field = fieldOf(fault) ?? ''
+  if (isRedirectParameter(field)) return unregistered(redirectSettings[field], env.requestId)
   return status >= 500
     ? 'The controller cannot answer at present. Try again later.'
     : 'This sign-in cannot continue. Return to your application and start over.'
 }
+
+const isRedirectParameter = (field: string): field is keyof typeof redirectSettings =>
+  Object.hasOwn(redirectSettings, field)

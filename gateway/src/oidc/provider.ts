@@ -1,3 +1,6 @@
+import { boundedLines, type LineLog, printable } from '@overlay/platform/process'
+import { clientAddressOf } from '@overlay/platform/tls'
+import { sourceOf } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { CLIENTS } from '../http/clients.js'
 import type { RequestContext } from '../http/request-context.js'
@@ -14,7 +17,35 @@ export interface Provider {
   readonly issuer: string
   readonly redirects: RedirectUris
   readonly logoutRedirects: RedirectUris
+  /** Logs an address to which a client may not return. */
+  readonly noteUnregistered: (c: RequestContext, refused: UnregisteredUri) => void
 }
+
+export interface UnregisteredUri {
+  readonly uri: string
+  readonly clientId: string
+  /** The one that lacks the address. */
+  readonly setting: RedirectSetting
+}
+
+/** The settings of registered addresses, by the parameter that must be one of them. */
+export const redirectSettings = {
+  redirect_uri: 'OVERLAY_OIDC_REDIRECTS',
+  post_logout_redirect_uri: 'OVERLAY_OIDC_LOGOUT_REDIRECTS',
+} as const
+export type RedirectSetting = (typeof redirectSettings)[keyof typeof redirectSettings]
+
+/** Lines of one source are bounded. */
+export function openUnregisteredLog(log: LineLog): Provider['noteUnregistered'] {
+  const line = boundedLines(log, 'redirect URI not registered')
+  return ({ env }, { uri, clientId, setting }) => {
+    const sourceAddress = clientAddressOf(env.incoming.socket)
+    const redirectUri = printable(uri.replace(/[?#].*$/s, '?…'), LONGEST_LOGGED) // a query may contain secrets
+    const { requestId } = env
+    line(sourceOf(sourceAddress), { redirectUri, setting, clientId, requestId, sourceAddress })
+  }
+}
+const LONGEST_LOGGED = 256
 
 export const isClient = (id: string): boolean => CLIENTS.has(id)
 

@@ -172,6 +172,7 @@ describe('logging out', () => {
     })
     expect([status, answer]).toMatchObject([400, { error: 'invalid_request' }])
     expect(oidc.called('endSession')).toBe(0)
+    expect(oidc.gateway.logged.at(-1)).toMatchObject({ setting: 'OVERLAY_OIDC_LOGOUT_REDIRECTS' })
   })
 
   test('refuses a hint that is missing or wrong', async () => {

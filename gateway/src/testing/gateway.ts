@@ -92,18 +92,19 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
   let isClosing = false
   const about = { revision: 'r', buildDate: '2026-01-01 00:00:00', runtimeVersion: 'r' }
   const logged: object[] = []
+  const log = { info: (facts: object, message: string) => void logged.push({ ...facts, message }) }
   const apis = apisOf({
     services,
     caches,
     address,
     about,
-    log: { info: (facts, message) => logged.push({ ...facts, message }) },
+    log,
   })
   const [redirects, logoutRedirects] = [
     redirectUris(localUris('callback')),
     redirectUris(localUris('logout')),
   ]
-  const oidc = oidcApi({ services, caches, address, redirects, logoutRedirects })
+  const oidc = oidcApi({ services, caches, address, redirects, logoutRedirects, log })
   const status = statusApi({
     services,
     sessions: caches.sessions,
@@ -120,7 +121,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
       shares: openShares({ requestsPerSource, requestsPerSession }),
       requestMs,
       body: { maxBytes: 1 << 20, withinMs: bodyMs },
-      openBody: { maxBytes: 64 << 10, withinMs: bodyMs },
+      openBody: { maxBytes: 80 << 10, withinMs: bodyMs },
       onAnswer: (record) => accessRecords.push(record),
       isClosing: () => isClosing,
     },

@@ -10,6 +10,7 @@ const statuses = {
   409: status.FAILED_PRECONDITION,
   415: status.INVALID_ARGUMENT,
   429: status.RESOURCE_EXHAUSTED,
+  431: status.INVALID_ARGUMENT,
   500: status.INTERNAL,
   503: status.UNAVAILABLE,
 } as const
@@ -18,6 +19,7 @@ type Declared = readonly [http: keyof typeof statuses, text: string, status?: st
 
 const declared = {
   COULD_NOT_VALIDATE: [400, 'The supplied request contains an invalid document'],
+  HEADERS_TOO_LARGE: [431, 'The headers of the request are too large'],
   // differs: a body that is too large or too slow is the client's error, not ours
   COULD_NOT_READ_BODY: [400, 'The body of the request could not be read'],
   COULD_NOT_PARSE_BODY: [400, 'The body of the request could not be parsed'],

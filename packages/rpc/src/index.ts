@@ -27,10 +27,12 @@ export {
   goTime,
   invalid,
   notFound,
+  paused,
   publicText,
   retryAfter,
   toFault,
   toStatus,
+  waitText,
 } from './fault.js'
 export type { AuditedChange, ListChangesRequest, ListChangesResponse } from './gen/overlay/audit/v1/audit.js'
 export { AuditServiceService } from './gen/overlay/audit/v1/audit.js'

@@ -1,6 +1,6 @@
 import { assert, constantFrom, dictionary, jsonValue, property, string, tuple, uint8Array } from 'fast-check'
 import { expect, test } from 'vitest'
-import { readTokenHead, TokenHeadError } from './token-head.js'
+import { MAX_TOKEN_CHARACTERS, readTokenHead, TokenHeadError } from './token-head.js'
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value) ?? '').toString('base64url')
 const compact = (header: unknown, payload: unknown): string => `${part(header)}.${part(payload)}.c2ln`
@@ -79,7 +79,7 @@ test('a token that is cut is never accepted for more than it says', () => {
 })
 
 test.each<[string, string, string?]>([
-  ['long', `${compact(good.header, good.payload)}${'A'.repeat(20_000)}`, 'too long'],
+  ['long', `${compact(good.header, good.payload)}${'A'.repeat(MAX_TOKEN_CHARACTERS)}`, 'too long'],
   ['deep', compact(good.header, JSON.parse(`${'['.repeat(4000)}${']'.repeat(4000)}`))],
   ['encrypted', 'e30.e30.e30.e30.e30'],
   ['an array', compact([], good.payload)],
@@ -94,4 +94,11 @@ test.each<[string, string, string?]>([
 test('of a member that occurs twice the last one counts, as for the signature', () => {
   const twice = Buffer.from('{"alg":"ES256","alg":"none","kid":"k"}').toString('base64url')
   expect(refusalOf(`${twice}.${part(good.payload)}.c2ln`)).toBe('unsafe')
+})
+
+test('a token of the greatest length is read', () => {
+  const [header = '', payload = ''] = compact(good.header, good.payload).split('.')
+  const signature = 'A'.repeat(MAX_TOKEN_CHARACTERS - header.length - payload.length - 2)
+  expect(refusalOf(`${header}.${payload}.${signature}`)).toBe('accepted')
+  expect(refusalOf(`${header}.${payload}.${signature}A`)).toBe('too long')
 })

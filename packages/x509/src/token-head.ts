@@ -17,7 +17,8 @@ export class TokenHeadError extends Error {
   }
 }
 
-const MAX_CHARACTERS = 16_384
+/** Of a token: some providers list hundreds of groups. */
+export const MAX_TOKEN_CHARACTERS = 65_536
 const MAX_TEXT_CHARACTERS = 1000
 /** Members that bring a key, name where to find one, or change how the token is read. */
 const unsafeMembers = ['jwk', 'jku', 'x5c', 'x5u', 'crit', 'b64', 'enc', 'zip']
@@ -32,8 +33,8 @@ export function readTokenHead<Algorithm extends string>(
   token: string,
   algorithms: readonly Algorithm[],
 ): TokenHead<Algorithm> {
-  if (token.length > MAX_CHARACTERS)
-    throw new TokenHeadError('too long', `it is longer than ${MAX_CHARACTERS} characters`)
+  if (token.length > MAX_TOKEN_CHARACTERS)
+    throw new TokenHeadError('too long', `it is longer than ${MAX_TOKEN_CHARACTERS} characters`)
   const [, header = '', payload = ''] = compact.exec(token) ?? []
   if (payload === '') throw malformed('it is not a compact JWS')
   const { alg, kid, ...others } = objectIn(header, 'header')

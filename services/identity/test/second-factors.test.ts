@@ -134,7 +134,10 @@ test('a recovery code counts once, and new ones replace the old', async () => {
   await expect(one.identity.passMfa({ code: second }, context)).rejects.toMatchObject(invalid)
 })
 
-const paused = { code: 'SERVER_TOO_MANY_REQUESTS' }
+const paused = {
+  code: 'SERVER_TOO_MANY_REQUESTS',
+  detail: expect.stringContaining('Too many attempts. Wait '),
+}
 const at = <T extends object>(context: T, sourceAddress: string) => ({ ...context, sourceAddress })
 /** Lets time pass for the pauses of the identity. */
 const age = (identityId: string, seconds: number) =>

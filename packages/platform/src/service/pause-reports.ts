@@ -1,4 +1,4 @@
-import { type Context, type Fault, ownContext, retryAfter } from '@overlay/rpc'
+import { type Context, type Fault, ownContext, paused } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { withDeadline } from '../change-log/after-commit.js'
 import type { ChangeLog, RowChange } from '../change-log/change-log.js'
@@ -83,7 +83,7 @@ export async function afterBadToken(
 ): Promise<Fault> {
   const history = await guessHistory(changeLog.db, guess)
   const pause = pauseOf(guess.limits, history)
-  if (pause) return retryAfter(pause.seconds)
+  if (pause) return paused(pause.seconds)
   const begun = await countWrongGuess(changeLog.db, guess, history)
   pauseReports.report(context, guess, begun)
   pauseReports.auditLater(context, pauseRows(guess, begun))

@@ -8,7 +8,7 @@ import {
 } from '@overlay/platform/guesses'
 import { metrics } from '@overlay/platform/process'
 import { type NoteRefusal, type PauseReports, pauseRows } from '@overlay/platform/service'
-import { type Context, retryAfter } from '@overlay/rpc'
+import { type Context, paused } from '@overlay/rpc'
 import { type Hashing, turnOf } from '../credentials/hashing.js'
 import type { WrongPasswords } from '../credentials/wrong-passwords.js'
 import { replaceHash } from '../store/authenticators.js'
@@ -78,7 +78,7 @@ function refusePaused({ context, noteRefusal }: Deps, guess: Guess, history: Gue
   const pause = pauseOf(guess.limits, history)
   if (!pause) return
   refuseLogin(noteRefusal, context, { method: 'password', reason: 'paused', username: guess.account })
-  throw retryAfter(pause.seconds)
+  throw paused(pause.seconds)
 }
 
 /** differs: only failures count, for all replicas together. */

@@ -9,7 +9,7 @@ import {
 } from '@overlay/platform/guesses'
 import { seal, type Tx, unseal } from '@overlay/platform/postgres'
 import { type NoteRefusal, type PauseReports, pauseRows } from '@overlay/platform/service'
-import { type Context, Fault, retryAfter } from '@overlay/rpc'
+import { type Context, Fault, paused } from '@overlay/rpc'
 import { type Passed, passedBy, type SecondFactor, stepsAround } from '../domain/second-factor.js'
 import { guessOf } from '../login/guess.js'
 import { refuseLogin } from '../login/refuse-login.js'
@@ -129,7 +129,7 @@ export async function writeWithCode(
   if ('factor' in result) return { ...result, position }
   const reason = 'pause' in result ? 'paused' : 'wrong code'
   refuseLogin(noteRefusal, context, { method: 'totp', reason, ...account })
-  if ('pause' in result) throw retryAfter(result.pause.seconds)
+  if ('pause' in result) throw paused(result.pause.seconds)
   pauseReports.report(context, guess, result.begun, account)
   throw new Fault('MFA_INVALID_TOKEN')
 }
