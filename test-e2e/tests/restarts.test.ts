@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { probeHealth, readinessOf } from '@overlay/launcher/testing'
 import { expect, test } from 'vitest'
+import { openClient } from '../client.js'
 import { type Network, startNetwork } from '../network.js'
 
 test('a killed process is restarted, and acknowledged writes are kept', async () => {
@@ -38,21 +39,34 @@ test('a new process of policy is ready when it has loaded', async () => {
   await expect.poll(readiness).toEqual({ status: 200, memory: 'ok' })
 })
 
-test('a gateway stays ready while pki is silent, and serves what does not need it', async () => {
+const parts = ['identity', 'pki', 'policy', 'sessions'] as const
+
+test('a gateway stays ready while a part is silent, its health names the part, and it serves what needs others', async () => {
   await using network = await startNetwork()
   const admin = await network.admin()
-  const stateOfPki = async () => (await probe(network, 'gateway')).checks.pki
-  const pki = pidOf(network, 'pki')
-  process.kill(pki, 'SIGSTOP')
-  try {
-    await expect.poll(stateOfPki).toBe('silent')
-    const silent = { identity: 'ok', pki: 'silent', policy: 'ok', serving: 'ok' }
-    expect(await probe(network, 'gateway')).toEqual({ status: 200, checks: silent })
-    expect((await admin.call('GET', '/services')).status).toBe(200)
-  } finally {
-    process.kill(pki, 'SIGCONT')
+  using anyone = openClient({ addresses: [network.address], caPem: network.caPem }, '')
+  const health = async () => {
+    const { status, body } = await anyone.call('GET', '/health-checks')
+    return [status, body.data]
   }
-  await expect.poll(stateOfPki).toBe('ok')
+  const withState = (part: string, healthy: boolean) => {
+    const checks = [...parts, 'serving'].map((id) => ({ healthy: id !== part || healthy, id }))
+    return [healthy ? 200 : 503, { checks, healthy }]
+  }
+  for (const part of ['pki', 'sessions'] as const) {
+    await expect.poll(health).toEqual(withState(part, true))
+    const pid = pidOf(network, part)
+    process.kill(pid, 'SIGSTOP')
+    try {
+      await expect.poll(health).toEqual(withState(part, false))
+      const ok = Object.fromEntries([...parts, 'serving'].map((id) => [id, 'ok']))
+      expect(await probe(network, 'gateway')).toEqual({ status: 200, checks: { ...ok, [part]: 'silent' } })
+      expect((await admin.call('GET', '/services')).status).toBe(200)
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+  }
+  await expect.poll(health).toEqual(withState('sessions', true))
 })
 
 const oneOfEachOwner = ['/identities', '/enrollments', '/services', '/edge-routers']

@@ -5,6 +5,8 @@ import {
   enrollment,
   externalJwtSigner,
   identity as identityKind,
+  type Service,
+  transitRouter,
 } from '@overlay/model'
 import type { Followed, FollowLog } from '@overlay/platform/change-log'
 import { metrics } from '@overlay/platform/process'
@@ -30,7 +32,7 @@ export interface GatewayCaches extends AsyncDisposable {
   /** What was written through this gateway, without additions. */
   readonly written: WritePositions['withoutAdditions']
   /** The state of the stream of each part that the gateway follows: 'ok' or 'silent'. */
-  readonly partStates: () => Readonly<Record<string, string>>
+  readonly partStates: () => Readonly<Record<Service, string>>
   /**
    * Runs when something in `tag` has changed (`api-sessions <id>`, `identities <id>`), or anything may have. At most one
    * listener.
@@ -116,6 +118,18 @@ export function openCaches(
       keysChanged(seen)
     },
   })
+  // nothing of it is cached: the stream shows whether sessions answers
+  const sessionsPart: Followed = followChanges(
+    'sessions',
+    services.changesOf('sessions'),
+    log,
+    writePositions,
+    {
+      kinds: [transitRouter.kind], // no kinds would be all
+      restart: () => undefined,
+      apply: () => undefined,
+    },
+  )
   const lists = openServiceLists()
   const flushing = setInterval(() => {
     void sessions.flush()
@@ -131,7 +145,12 @@ export function openCaches(
     written: writePositions.withoutAdditions,
     partStates: () => {
       const stateOf = (source: Pick<Followed, 'isHeard'>): string => (source.isHeard() ? 'ok' : 'silent')
-      return { identity: stateOf(identity), pki: stateOf(pki), policy: stateOf(headers) }
+      return {
+        identity: stateOf(identity),
+        pki: stateOf(pki),
+        policy: stateOf(headers),
+        sessions: stateOf(sessionsPart),
+      }
     },
     onDrop(listener) {
       dropped = listener
@@ -140,7 +159,7 @@ export function openCaches(
     async [Symbol.asyncDispose]() {
       clearInterval(flushing)
       await sessions.flush()
-      await Promise.all([identity, pki, headers].map((source) => source[Symbol.asyncDispose]()))
+      await Promise.all([identity, pki, headers, sessionsPart].map((source) => source[Symbol.asyncDispose]()))
     },
   }
 }

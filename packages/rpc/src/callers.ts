@@ -49,18 +49,17 @@ interface ChangeReaders {
   readonly writers: Callers
   /** Services that compare their state with the newest position. */
   readonly heads: Callers
-  /** Whether gateways drop what they cache when a row changes. They keep no rows. */
-  readonly isCached: boolean
 }
 
-const changes = ({ followers, writers, heads, isCached }: ChangeReaders) =>
+/** Gateways keep no rows: they drop what they cache when one changes, and notice when an owner is silent. */
+const changes = ({ followers, writers, heads }: ChangeReaders) =>
   rows(ChangeServiceService, {
-    watch: isCached ? [...followers, 'gateway'] : followers,
+    watch: [...followers, 'gateway'],
     pull: followers,
     load: followers,
     row: followers,
     reach: writers,
-    head: isCached ? [...heads, 'gateway'] : heads,
+    head: [...heads, 'gateway'],
   })
 
 /** Who changed what. */
@@ -83,7 +82,6 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       followers: ['pki', 'policy', 'sessions'],
       writers: ['pki', 'policy', 'sessions'],
       heads: ['sessions'],
-      isCached: true,
     }),
     ...rows(IdentityServiceService, {
       authenticate: gateway,
@@ -140,7 +138,6 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       followers: ['identity', 'sessions'],
       writers: ['identity', 'sessions'],
       heads: none,
-      isCached: true,
     }),
     ...rows(PkiServiceService, {
       getServerCertificate: ['gateway', 'sessions'],
@@ -167,7 +164,6 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       followers: ['identity', 'sessions'],
       writers: ['identity', 'sessions'],
       heads: ['identity', 'sessions'],
-      isCached: false,
     }),
     ...rows(PolicyServiceService, {
       authorize: ['sessions'],
@@ -193,7 +189,6 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       followers: ['identity', 'pki', 'policy'],
       writers: ['identity', 'policy'],
       heads: none,
-      isCached: false,
     }),
     ...rows(SessionsServiceService, {
       createSession: gateway,
