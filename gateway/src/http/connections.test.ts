@@ -1,9 +1,12 @@
 import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { Agent, get } from 'node:https'
 import { type AddressInfo, BlockList, connect, createServer, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { metrics } from '@overlay/platform/process'
 import { expect, test } from 'vitest'
+import { makeCertificate, rsaOf } from '../testing/certificates.js'
 import { ADMIN } from '../testing/fakes.js'
 import { startGateway, type TestGateway } from '../testing/gateway.js'
 import type { ServerLimits } from './server.js'
@@ -212,4 +215,61 @@ test('a source that begins many handshakes at once does not delay those of other
     expect(answered).toBeLessThan(flood.length / 2)
     for (const socket of flood) socket.destroy()
     await untilOpen(0)
+  }))
+
+test('a client whose authority has renewed its key, longer and under the same name, keeps its connection', () =>
+  withGateway({}, async ({ port }) => {
+    const [former, renewed] = [
+      await makeCertificate('factory', undefined, true, rsaOf(2048)),
+      await makeCertificate('factory', undefined, true, rsaOf(3072)),
+    ]
+    const leaf = await makeCertificate('client', former)
+    const tls = { key: leaf.keyPem, cert: leaf.pem + renewed.pem + former.pem }
+    const agent = new Agent({ keepAlive: true, maxSockets: 1, rejectUnauthorized: false, ...tls })
+    const statuses: (number | undefined)[] = []
+    for (let i = 0; i < 4; i++) {
+      const [answer] = (await once(
+        get({ host: '127.0.0.1', port, path: '/nothing', agent }),
+        'response',
+      )) as [IncomingMessage]
+      await text(answer)
+      statuses.push(answer.statusCode)
+    }
+    agent.destroy()
+    expect(statuses).toEqual([404, 404, 404, 404])
+  }))
+
+/** A client certificate below so many authorities, each of which the next one has signed. */
+async function chainBelow(authorities: number) {
+  let last = await makeCertificate('top', undefined, true)
+  let above = last.pem
+  for (let i = 1; i < authorities; i++) {
+    last = await makeCertificate(`authority ${i}`, last, true)
+    above = last.pem + above
+  }
+  const leaf = await makeCertificate('client', last)
+  return { key: leaf.keyPem, cert: leaf.pem + above }
+}
+
+test('a client with more certificates than any chain is refused, and for a while its source', () =>
+  withGateway({}, async ({ port, request }) => {
+    const before = await refusals('certificates')
+    const [long, usual] = [await chainBelow(30), await chainBelow(7)]
+    const connectAt = (localAddress: string, certificate = {}) =>
+      new Promise<string>((resolve) => {
+        const options = { host: '127.0.0.1', port, localAddress, rejectUnauthorized: false, ...certificate }
+        const socket = connectTls(options, () =>
+          socket.write('GET /nothing HTTP/1.1\r\nhost: localhost\r\n\r\n'),
+        )
+        socket.on('data', () => resolve('answered')).on('error', () => resolve('refused'))
+        socket.on('close', () => resolve('refused')).on('data', () => socket.destroy())
+      })
+    expect(await connectAt('127.0.0.3', usual)).toBe('answered')
+    expect(await connectAt('127.0.0.2', long)).toBe('refused')
+    expect(await connectAt('127.0.0.2')).toBe('refused')
+    expect(await connectAt('127.0.0.3')).toBe('answered')
+    expect(await refusals('certificates')).toBeGreaterThanOrEqual(before + 2)
+    await expect.poll(() => connectAt('127.0.0.2', usual)).toBe('answered')
+    const large = { method: 'POST', tls: usual, text: 'x'.repeat(50_000) } // with the handshake
+    expect((await request('/nothing', large)).status).toBe(404)
   }))

@@ -13,11 +13,16 @@ const EC = '1.2.840.10045.2.1'
 /** P-256, P-384, P-521. */
 const curves = ['1.2.840.10045.3.1.7', '1.3.132.0.34', '1.3.132.0.35']
 
+/** In bits of RSA, for keys that clients and routers present. */
+const LONGEST_KEY = 8192
+/** The same for authorities that an administrator or operator has added. */
+export const LONGEST_AUTHORITY_KEY = 16_384
+
 /**
  * The public key in a SubjectPublicKeyInfo. Throws KeyError where its kind is not used in the network or it has a known
  * weakness. Takes a few milliseconds at most, for the longest RSA key.
  */
-export function soundKey(publicKey: Buffer): KeyObject {
+export function soundKey(publicKey: Buffer, longestKey = LONGEST_KEY): KeyObject {
   refuseUnusualCurve(publicKey)
   const key = importKey(publicKey)
   switch (key.asymmetricKeyType) {
@@ -26,12 +31,14 @@ export function soundKey(publicKey: Buffer): KeyObject {
       return key
     case 'rsa': {
       const { n = '', e = '' } = key.export({ format: 'jwk' })
-      const weakness = rsaWeakness(numberOf(n), numberOf(e))
+      const weakness = rsaWeakness(numberOf(n), numberOf(e), longestKey)
       if (weakness) throw new KeyError(`RSA key ${weakness}`)
       return key
     }
     default:
-      throw new KeyError('public key must be RSA of 2048 to 16384 bits, P-256, P-384, P-521 or Ed25519')
+      throw new KeyError(
+        `public key must be RSA of 2048 to ${longestKey} bits, P-256, P-384, P-521 or Ed25519`,
+      )
   }
 }
 

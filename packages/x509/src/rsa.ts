@@ -1,10 +1,9 @@
 const leastBits = 2048
-const mostBits = 16_384
 const leastExponent = 65_537n
 const mostExponentBits = 64
 
 /** Why an RSA key is weak, or undefined. The size is checked first because it bounds the cost of the other checks. */
-export function rsaWeakness(modulus: bigint, exponent: bigint): string | undefined {
+export function rsaWeakness(modulus: bigint, exponent: bigint, mostBits: number): string | undefined {
   const bits = bitsOf(modulus)
   if (bits < leastBits || bits > mostBits) return `must have ${leastBits} to ${mostBits} bits`
   if (exponent < leastExponent || exponent % 2n === 0n || bitsOf(exponent) > mostExponentBits)

@@ -26,6 +26,7 @@ import { policyChecks, policyConsumer } from './consumers/policy.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import { openCredentialFeed } from './credential-feed/credential-feed.js'
 import { openAuthorities } from './credentials/authorities.js'
+import { openChains } from './credentials/chains.js'
 import { openEndedEnrollments } from './credentials/ended-enrollments.js'
 import { expectedEnrollments } from './credentials/expected-enrollments.js'
 import { type HashSettings, openHashing } from './credentials/hashing.js'
@@ -105,7 +106,8 @@ export function openService(options: ServiceOptions) {
   const credentialFeed = openCredentialFeed(changeLog, options.bus)
   const hashing = openHashing(options.hashing)
   const trust = openTrust(pki, trustAgeMs)
-  const authorities = openAuthorities(changeLog, consumers.pki)
+  const chains = openChains()
+  const authorities = openAuthorities(changeLog, consumers.pki, chains)
   const noteLock = openRefusals(log, 'identity locked')
   const pauseReports = openPauseReports(changeLog, log)
   const noteRefusal = auditedRefusals(openRefusals(log, 'login refused'), pauseReports.auditLater)
@@ -114,7 +116,8 @@ export function openService(options: ServiceOptions) {
     changeLog,
     hashing,
     trust,
-    trustedLeaves: openTrustedLeaves(trust),
+    chains,
+    trustedLeaves: openTrustedLeaves(trust, chains),
     lookUpPassword: passwordLookUps(db, { kind: 'password', limits: limits.password }),
     wrongPasswords: openWrongPasswords(),
     sessionBatches: openSessionBatches(db),

@@ -47,6 +47,8 @@ export interface Profile {
   readonly algorithm?: Holder['algorithm']
   /** Of a holder that has another certificate, too. */
   readonly keys?: webcrypto.CryptoKeyPair
+  /** In place of its own, whoever has the private key. */
+  readonly publicKey?: webcrypto.CryptoKey
   /** In place of a common name alone. */
   readonly subject?: string
 }
@@ -63,6 +65,7 @@ export async function certify({
   algorithm: kind = algorithm,
   subject = `CN=${name}`,
   keys: existing,
+  publicKey,
 }: Profile): Promise<Holder> {
   const keys =
     existing ??
@@ -72,7 +75,7 @@ export async function certify({
     issuer: issuer ? new X509Certificate(issuer.certificate.raw).subjectName : subject,
     notBefore: from ?? new Date(Date.now() - hour),
     notAfter: to ?? new Date(Date.now() + hour),
-    publicKey: keys.publicKey,
+    publicKey: publicKey ?? keys.publicKey,
     signingKey: (issuer ?? { keys }).keys.privateKey,
     signingAlgorithm: (issuer ?? { algorithm: kind }).algorithm,
     extensions: [...(ca ? [new BasicConstraintsExtension(true, pathLength, true)] : []), ...extensions],

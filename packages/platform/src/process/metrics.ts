@@ -73,7 +73,7 @@ export const metrics = {
   ),
   connectionsRefused: counter(
     'overlay_connections_refused_total',
-    'Connections refused before their TLS handshake, by limit (total, source) or for a bad PROXY header (header)',
+    'Connections refused, by limit (total, source), for a bad PROXY header (header) or for certificates beyond any chain (certificates)',
     ['reason'],
   ),
   requestsHeld: counter(

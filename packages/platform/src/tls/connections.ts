@@ -1,7 +1,8 @@
 import type { BlockList, Socket } from 'node:net'
-import type { Server } from 'node:tls'
+import type { Server, TLSSocket } from 'node:tls'
 import { plainAddress, sourceOf } from '@overlay/rpc'
 import { metrics } from '../process/metrics.js'
+import { isExcessive, presentedLeaf } from './presented.js'
 import { takeProxyHeader } from './proxy-protocol.js'
 
 export interface ConnectionLimits {
@@ -14,6 +15,10 @@ export interface ConnectionLimits {
 
 const HANDSHAKES_PER_TURN = 8
 const ACCEPTED_BEFORE_HANDSHAKES = 64
+/** What a client sends for its handshake if its chain has up to three certificates of usual size. */
+const USUAL_HANDSHAKE_BYTES = 4096
+/** How long a source gets no connection after an excessive handshake. */
+const EXCESS_MS = 1000
 
 interface Client {
   readonly address: string
@@ -46,13 +51,17 @@ export function limitConnections(
 
   let openCount = 0
 
-  const refuse = (socket: Socket, reason: 'total' | 'source' | 'header'): void => {
+  const refuse = (socket: Socket, reason: 'total' | 'source' | 'header' | 'certificates'): void => {
     metrics.connectionsRefused.inc({ reason })
     socket.resetAndDestroy()
   }
 
   function admit(socket: Socket, address: string): void {
     const source = sourceOf(address)
+    if (excessive.has(source)) {
+      refuse(socket, 'certificates')
+      return
+    }
     const open = bySource.get(source) ?? 0
     if (open >= connectionsPerSource) {
       refuse(socket, 'source')
@@ -115,9 +124,55 @@ export function limitConnections(
       const socket = queue.shift()
       waiting.delete(source)
       if (queue.length > 0) waiting.set(source, queue) // behind the others
-      if (socket && !socket.destroyed) for (const handshake of handshakes) handshake.call(server, socket)
+      if (socket && !socket.destroyed) shake(socket, source)
       return
     }
+  }
+
+  /**
+   * OpenSSL verifies the signatures of all certificates that a client presents, whoever signed them, and nothing limits
+   * their number but their size: some 100 ms for one handshake. A source whose handshake was excessive gets no connection
+   * for a while, and those that it has begun end.
+   */
+  const shaking = new Map<string, Handshake>()
+  const excessive = new Set<string>()
+
+  function shake(socket: Socket, source: string): void {
+    const place = placeOf(socket)
+    const handshake = { socket, source }
+    shaking.set(place, handshake)
+    socket.once('close', () => {
+      if (shaking.get(place) !== handshake) return
+      shaking.delete(place)
+      if (isUnusual(socket)) noteExcess(source)
+    })
+    for (const begin of handshakes) begin.call(server, socket)
+  }
+  const isUnusual = ({ bytesRead }: Socket): boolean => bytesRead > USUAL_HANDSHAKE_BYTES
+
+  function noteExcess(source: string): void {
+    if (excessive.has(source)) return
+    excessive.add(source)
+    setTimeout(() => excessive.delete(source), EXCESS_MS).unref()
+    for (const [place, handshake] of shaking) {
+      if (handshake.source !== source) continue
+      shaking.delete(place)
+      refuse(handshake.socket, 'certificates')
+    }
+    for (const socket of waiting.get(source) ?? []) refuse(socket, 'certificates')
+    waiting.delete(source)
+  }
+
+  /** What was read may contain the first request, so the certificates decide. False: the connection has ended. */
+  function endHandshake(socket: TLSSocket): boolean {
+    const place = placeOf(socket)
+    const handshake = shaking.get(place)
+    shaking.delete(place)
+    if (!handshake || !isUnusual(handshake.socket) || !isExcessive(socket)) return true
+    metrics.connectionsRefused.inc({ reason: 'certificates' })
+    socket.destroy()
+    noteExcess(handshake.source)
+    return false
   }
 
   async function admitProxied(socket: Socket, balancer: string): Promise<void> {
@@ -151,9 +206,18 @@ export function limitConnections(
   })
   server.on('secureConnection', (socket) => {
     if (socket.remoteAddress === undefined) return socket.destroy()
+    // a certificate that the next one has not signed leaves an error in OpenSSL's queue, which Node would report as that
+    // of the connection: this call removes it
+    presentedLeaf(socket)
+    if (!endHandshake(socket)) return
     const address = proxied.get(placeOf(socket))?.address ?? plainAddress(socket.remoteAddress)
     clients.set(socket, { address, source: sourceOf(address) })
   })
+}
+
+interface Handshake {
+  readonly socket: Socket
+  readonly source: string
 }
 
 const placeOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`

@@ -1,5 +1,6 @@
 export * from './connections.js'
 export * from './peer-tls.js'
+export { presentedChain, presentedLeaf } from './presented.js'
 export * from './secure-options.js'
 export * from './server-key.js'
 export * from './shared-socket.js'

@@ -1,21 +1,28 @@
 import { X509Certificate } from 'node:crypto'
 import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
-import { chainOf } from '../domain/chain.js'
+import type { Context } from '@overlay/rpc'
 import { type KnownCa, knownCas } from '../store/known-cas.js'
 import { certificateBlocksIn } from './certificates.js'
+import type { Chains } from './chains.js'
 
 /** External authorities, which may certify clients. */
 export interface Authorities {
   /** All authorities, as pki has them at the time of the call. */
   all(signal: AbortSignal): Promise<readonly KnownCa[]>
   /** The one of these to which the presented certificates lead. */
-  issuerOf(cas: readonly KnownCa[], presented: readonly X509Certificate[], now: Date): KnownCa | undefined
+  issuerOf(
+    cas: readonly KnownCa[],
+    presented: readonly X509Certificate[],
+    context: Context,
+    now: Date,
+  ): Promise<KnownCa | undefined>
 }
 
 /** Waits for the consumer of pki at each call: an authority that is revoked must not admit another login. */
 export function openAuthorities(
   { db }: Pick<ChangeLog, 'db'>,
   consumer: Pick<Consumer, 'catchUp'>,
+  chains: Chains,
 ): Authorities {
   let parsed = new Map<string, readonly X509Certificate[]>() // by their PEM
   const certificatesOf = ({ certPem }: KnownCa): readonly X509Certificate[] => {
@@ -32,8 +39,9 @@ export function openAuthorities(
       return cas
     },
 
-    issuerOf(cas, presented, now) {
-      const anchor = chainOf(presented, cas.flatMap(certificatesOf), now)?.at(-1)
+    async issuerOf(cas, presented, context, now) {
+      const chain = await chains.find(presented, cas.flatMap(certificatesOf), context, now)
+      const anchor = chain?.at(-1)
       return anchor && cas.find((ca) => certificatesOf(ca).some(({ raw }) => raw.equals(anchor.raw)))
     },
   }

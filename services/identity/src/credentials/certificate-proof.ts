@@ -1,5 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
-import { Fault } from '@overlay/rpc'
+import { type Context, Fault } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
 import { isWithin } from '../domain/chain.js'
 import type { NewAuthenticator } from '../store/authenticators.js'
@@ -31,16 +31,17 @@ export const certificateProof = ({
 })
 
 /** The presented certificate and its issuer, if it may enroll with one of these authorities. */
-export function enrollingCertificate(
+export async function enrollingCertificate(
   authorities: Authorities,
   cas: readonly KnownCa[],
   peerCertificates: readonly Uint8Array[],
-): { readonly leaf: X509Certificate; readonly ca: KnownCa } {
+  context: Context,
+): Promise<{ readonly leaf: X509Certificate; readonly ca: KnownCa }> {
   const now = new Date()
   const presented = certificatesOf(peerCertificates)
   // differs: an authority that is not verified certifies no client
   const verified = cas.filter(({ isVerified }) => isVerified)
-  const ca = authorities.issuerOf(verified, presented, now)
+  const ca = await authorities.issuerOf(verified, presented, context, now)
   const [leaf] = presented
   if (!leaf || !ca || !isWithin(leaf, now)) throw new Fault('CERT_FAILED_VALIDATION')
   return { leaf, ca }

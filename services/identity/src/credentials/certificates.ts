@@ -1,11 +1,19 @@
 import { X509Certificate } from 'node:crypto'
 import { Fault } from '@overlay/rpc'
 import { pemBlocksIn } from '@overlay/x509'
+import { LONGEST_CHAIN } from '../domain/chain.js'
 
-/** The presented certificates, leaf first. The first one that is not readable ends the list, and with it the chain. */
+/** Those of authorities with many constraints of names have 8 KB. */
+const LONGEST_CERTIFICATE = 16_384
+
+/**
+ * The presented certificates, leaf first, as many as a chain can have. The first one that is not readable ends the list,
+ * and with it the chain.
+ */
 export function certificatesOf(presented: readonly Uint8Array[]): X509Certificate[] {
   const certificates: X509Certificate[] = []
-  for (const der of presented) {
+  for (const der of presented.slice(0, LONGEST_CHAIN)) {
+    if (der.length > LONGEST_CERTIFICATE) break
     try {
       certificates.push(new X509Certificate(der))
     } catch {

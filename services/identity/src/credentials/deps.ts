@@ -4,6 +4,7 @@ import type { ExternalTokens } from '../external-tokens/external-tokens.js'
 import type { passwordLookUps } from '../store/password-look-ups.js'
 import type { SessionBatches } from '../store/session-batches.js'
 import type { Authorities } from './authorities.js'
+import type { Chains } from './chains.js'
 import type { Hashing } from './hashing.js'
 import type { Trust } from './trust.js'
 import type { TrustedLeaves } from './trusted-leaves.js'
@@ -14,6 +15,7 @@ export interface CredentialDeps {
   readonly changeLog: ChangeLog
   readonly hashing: Hashing
   readonly trust: Trust
+  readonly chains: Chains
   readonly trustedLeaves: TrustedLeaves
   readonly lookUpPassword: ReturnType<typeof passwordLookUps>
   readonly wrongPasswords: WrongPasswords

@@ -1,6 +1,8 @@
 import type { X509Certificate } from 'node:crypto'
+import { ownContext } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { authority, certify, type Holder } from '../../test/certificates.js'
+import { openChains } from './chains.js'
 import { openTrustedLeaves } from './trusted-leaves.js'
 
 const hours = (count: number): Date => new Date(Date.now() + count * 3_600_000)
@@ -12,11 +14,14 @@ async function network() {
   const leaf = await certify({ name: 'leaf', issuer: between, to: hours(9) })
   let trusted: readonly X509Certificate[] = [root.certificate]
   const trust = { certificates: async () => trusted, reload: () => undefined }
+  const context = ownContext(new AbortController().signal)
+  const leaves = openTrustedLeaves(trust, openChains())
   return {
     root,
     between,
     leaf,
-    leaves: openTrustedLeaves(trust),
+    find: async (presented: readonly Buffer[], now: Date) =>
+      (await leaves.find(presented, context, now)).leaf,
     trustOnly(...holders: readonly Holder[]) {
       trusted = holders.map(({ certificate }) => certificate)
     },
@@ -24,27 +29,27 @@ async function network() {
 }
 
 test('a leaf is verified once, and again when the trusted authorities are others', async () => {
-  const { leaves, leaf, between, root, trustOnly } = await network()
+  const { find, leaf, between, root, trustOnly } = await network()
   const presented = [raw(leaf), raw(between)]
-  const first = await leaves.find(presented, new Date())
+  const first = await find(presented, new Date())
   expect(first).toMatchObject({ subject: 'CN=leaf' })
-  expect(await leaves.find(presented, new Date())).toBe(first)
+  expect(await find(presented, new Date())).toBe(first)
   trustOnly(await authority('other'))
-  expect(await leaves.find(presented, new Date())).toBeUndefined()
+  expect(await find(presented, new Date())).toBeUndefined()
   trustOnly(root)
-  expect(await leaves.find(presented, new Date())).toEqual(first)
+  expect(await find(presented, new Date())).toEqual(first)
 })
 
 test('a leaf that was verified is not trusted beyond the dates of the certificates above it', async () => {
-  const { leaves, leaf, between } = await network()
+  const { find, leaf, between } = await network()
   const presented = [raw(leaf), raw(between)]
-  expect(await leaves.find(presented, new Date())).toBeDefined()
-  expect(await leaves.find(presented, hours(3))).toBeUndefined()
-  expect(await leaves.find(presented, new Date())).toBeDefined()
+  expect(await find(presented, new Date())).toBeDefined()
+  expect(await find(presented, hours(3))).toBeUndefined()
+  expect(await find(presented, new Date())).toBeDefined()
 })
 
 test('a leaf that was verified with its chain is not trusted without it', async () => {
-  const { leaves, leaf, between } = await network()
-  expect(await leaves.find([raw(leaf), raw(between)], new Date())).toBeDefined()
-  expect(await leaves.find([raw(leaf)], new Date())).toBeUndefined()
+  const { find, leaf, between } = await network()
+  expect(await find([raw(leaf), raw(between)], new Date())).toBeDefined()
+  expect(await find([raw(leaf)], new Date())).toBeUndefined()
 })

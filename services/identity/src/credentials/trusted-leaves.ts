@@ -1,13 +1,21 @@
 import { createHash, type X509Certificate } from 'node:crypto'
-import { chainOf } from '../domain/chain.js'
+import type { Context } from '@overlay/rpc'
 import { datesOfAll, type Leaf, leafOf } from '../domain/leaf.js'
 import { certificatesOf } from './certificates.js'
+import type { Chains } from './chains.js'
 import type { Trust } from './trust.js'
 
 /** Client certificates that lead to an authority of the network. */
 export interface TrustedLeaves {
-  /** @param presented DER, leaf first. Undefined: as far as the trusted authorities are known here, it does not. */
-  find(presented: readonly Uint8Array[], now: Date): Promise<Leaf | undefined>
+  /** @param presented DER, leaf first. */
+  find(presented: readonly Uint8Array[], context: Context, now: Date): Promise<FoundLeaf>
+}
+
+export interface FoundLeaf {
+  /** Undefined: it does not lead to these authorities. */
+  readonly leaf: Leaf | undefined
+  /** The authorities of the network, as far as they are known here. */
+  readonly trusted: readonly X509Certificate[]
 }
 
 const MOST_KEPT = 4000
@@ -24,31 +32,32 @@ interface Verified {
  * Verifies a chain once: clients log in repeatedly with the same certificates. A chain is verified again as soon as the
  * trusted authorities are others. Chains that do not verify are not kept.
  */
-export function openTrustedLeaves(trust: Trust): TrustedLeaves {
+export function openTrustedLeaves(trust: Trust, chains: Chains): TrustedLeaves {
   const kept = new Map<string, Verified>()
 
-  function verified(
+  async function verified(
     presented: readonly Uint8Array[],
     trusted: readonly X509Certificate[],
+    context: Context,
     now: Date,
-  ): Verified | undefined {
-    const chain = chainOf(certificatesOf(presented), trusted, now)
+  ): Promise<Verified | undefined> {
+    const chain = await chains.find(certificatesOf(presented), trusted, context, now)
     if (!chain) return undefined
     const [leaf, ...above] = chain
     return leaf && { leaf: leafOf(leaf), trusted, above: datesOfAll(above) }
   }
   return {
-    async find(presented, now) {
+    async find(presented, context, now) {
       const trusted = await trust.certificates()
       const key = digestOf(presented)
       const known = kept.get(key)
       if (known?.trusted === trusted && known.above.validFrom <= now && now <= known.above.validTo)
-        return known.leaf
-      const found = verified(presented, trusted, now)
+        return { leaf: known.leaf, trusted }
+      const found = await verified(presented, trusted, context, now)
       if (kept.size >= MOST_KEPT) kept.clear()
       if (found) kept.set(key, found)
       else kept.delete(key)
-      return found?.leaf
+      return { leaf: found?.leaf, trusted }
     },
   }
 }

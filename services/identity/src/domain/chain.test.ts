@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto'
+import { webcrypto, X509Certificate } from 'node:crypto'
 import {
   derOf,
   type Element,
@@ -10,7 +10,7 @@ import {
   tag,
   text,
 } from '@overlay/x509'
-import { beforeAll, expect, test } from 'vitest'
+import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import {
   authority,
   certify,
@@ -106,6 +106,76 @@ test('no signature is verified with the key of an authority that may not certify
   const useless = Array.from({ length: 40 }, () => authority('signer', root, { extensions: [unknown(true)] }))
   expect(lengthOf([leaf], [...(await Promise.all(useless)), signer])).toBe(2)
 })
+
+/** What is used of all certificates: the keys, and the signatures that are verified. */
+function watchUse() {
+  const verify = vi.spyOn(X509Certificate.prototype, 'verify')
+  const keys = vi.spyOn(X509Certificate.prototype, 'publicKey', 'get')
+  return {
+    signatures: () => verify.mock.calls.length,
+    owners: () => keys.mock.contexts.map((owner) => (owner as X509Certificate).raw.toString('hex')),
+  }
+}
+afterEach(() => vi.restoreAllMocks())
+const hexOf = ({ certificate }: Holder): string => certificate.raw.toString('hex')
+
+test('no signature is verified of a chain whose names lead to no trusted authority', async () => {
+  const twins = await Promise.all(Array.from({ length: 15 }, () => authority('stranger')))
+  const client = await certify({ name: 'client', ...(twins[0] && { issuer: twins[0] }) })
+  const use = watchUse()
+  expect(lengthOf([client, ...twins], [root, signer])).toBeUndefined()
+  expect([use.signatures(), use.owners()]).toEqual([0, []])
+})
+
+test('under the name of a trusted authority, only its own key is used, for a limited number of signatures', async () => {
+  const twins = await Promise.all(Array.from({ length: 15 }, () => authority('signer')))
+  const client = await certify({ name: 'client', ...(twins[0] && { issuer: twins[0] }) })
+  const renewed = await Promise.all(Array.from({ length: 5 }, () => authority('signer', root)))
+  const trusted = [signer, ...renewed]
+  const use = watchUse()
+  expect(lengthOf([client, ...twins], trusted)).toBeUndefined()
+  expect(use.signatures()).toBe(16)
+  expect(trusted.map(hexOf)).toEqual(expect.arrayContaining([...new Set(use.owners())]))
+})
+
+test('authorities that name each other in a circle lead nowhere', async () => {
+  const [one, other] = [await authority('one'), await authority('other')]
+  const first = await certify({ name: 'one', ca: true, issuer: other, keys: one.keys })
+  const second = await certify({ name: 'other', ca: true, issuer: one, keys: other.keys })
+  const client = await certify({ name: 'client', issuer: one })
+  expect(lengthOf([client, first, second], [root])).toBeUndefined()
+})
+
+test('the shortest way to a trusted authority is taken', () => {
+  expect(lengthOf([leaf, signer], [root, signer])).toBe(2)
+})
+
+/** A modulus that nobody has the factors of, so that nothing but its length is wrong with it. */
+async function rsaKeyOf(bits: number): Promise<webcrypto.CryptoKey> {
+  const odd = Array.from({ length: 5000 }, (_, i) => BigInt(2 * i + 3))
+  let modulus = (3n << BigInt(bits - 2)) + 1n
+  while (odd.some((factor) => modulus % factor === 0n)) modulus += 2n
+  const n = Buffer.from(modulus.toString(16), 'hex').toString('base64url')
+  const kind = { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' }
+  return webcrypto.subtle.importKey('jwk', { kty: 'RSA', n, e: 'AQAB' }, kind, true, ['verify'])
+}
+
+test('a key of more than 8192 bits is not used, even if a trusted authority has certified it', async () => {
+  const { keys } = await certify({ name: 'client', algorithm: rsa(2048) })
+  const uses = async (bits: number) => {
+    const publicKey = await rsaKeyOf(bits)
+    const between = await certify({ name: 'between', ca: true, issuer: root, publicKey })
+    const client = await certify({ name: 'client', issuer: { ...between, keys, algorithm: rsa(2048) } })
+    const use = watchUse()
+    expect(lengthOf([client, between], [root])).toBeUndefined()
+    const owners = use.owners()
+    vi.restoreAllMocks()
+    return owners.includes(hexOf(between))
+  }
+  expect(await uses(8192)).toBe(true)
+  expect(await uses(8200)).toBe(false)
+})
+
 test('a path length is read from the certificate', async () => {
   const limited = await authority('limited', undefined, { pathLength: 3 })
   expect(pathLengthOf(linkOf(limited.certificate, false))).toBe(3)

@@ -1,72 +1,107 @@
 import type { X509Certificate } from 'node:crypto'
-import { DerError, KeyError, pathLengthOf } from '@overlay/x509'
+import { DerError, KeyError, LONGEST_AUTHORITY_KEY, pathLengthOf, soundKey } from '@overlay/x509'
 import { isSoundlySigned, isUsable, type Link, linkOf } from './link-rules.js'
 import { type Budget, comparisonBudget, isWithinConstraints } from './name-constraints.js'
 
-const mostPresented = 16
-const longest = 8
-const mostSignatures = 32
+/** Certificates of a chain, both ends included. No policy needs a longer one. */
+export const LONGEST_CHAIN = 8
+/** Signatures that are verified for one client, each with the key of an authority that is trusted already. */
+const MOST_SIGNATURES = 16
 
 /**
  * The certificates from the client's leaf to a trusted one; undefined: there is no such chain.
  * Any trusted certificate ends a chain, self-signed or not. Each link must be sound, and usable for logins. The dates of
  * the leaf are checked by the auth policy, those of all other certificates here.
+ *
+ * Chains are built downwards from the trusted certificates: a presented one is decoded, and its key is used, only after
+ * the key of a trusted authority has verified its signature. What strangers make up costs comparisons of names.
  */
 export function chainOf(
   presented: readonly X509Certificate[],
   trusted: readonly X509Certificate[],
   now: Date,
 ): readonly X509Certificate[] | undefined {
-  const [first, ...sent] = presented.slice(0, mostPresented)
-  const leaf = first && soundLink(first, true)
+  const [leaf, ...sent] = presented.slice(0, LONGEST_CHAIN)
   if (!leaf) return undefined
-  let signatures = 0 // a limit for certificates that name each other in cycles
+  if (has(trusted, leaf)) return leafLink(leaf) && [leaf]
+  const others = sent.filter((one) => !has(trusted, one))
+  let signatures = 0
   const budget = comparisonBudget()
 
-  const isSignedBy = (subject: X509Certificate, issuer: X509Certificate): boolean =>
-    ++signatures <= mostSignatures && subject.verify(issuer.publicKey)
+  /** Names come first: they cost the least. */
+  const isIssuedBy = (subject: X509Certificate, { certificate }: Link): boolean =>
+    subject.checkIssued(certificate) &&
+    ++signatures <= MOST_SIGNATURES &&
+    subject.verify(certificate.publicKey)
 
-  const extend = (chain: readonly Link[]): readonly Link[] | undefined => {
-    const last = chain.at(-1)
-    if (!last || has(trusted, last.certificate)) return last && chain
-    if (chain.length >= longest || !unlessUnsound(() => isSoundlySigned(last))) return undefined
-    for (const issuer of [...trusted, ...sent]) {
-      if (chain.some(({ certificate }) => certificate.raw.equals(issuer.raw))) continue
-      if (!issuer.ca || !isWithin(issuer, now) || !last.certificate.checkIssued(issuer)) continue
-      const link = soundLink(issuer, false) // before the signature: a key with a long exponent is slow
-      if (!link || !mayCertify(link, chain, budget) || !isSignedBy(last.certificate, issuer)) continue
-      const whole = extend([...chain, link])
-      if (whole) return whole
+  /** The paths one certificate longer than this one, from the new certificate to the trusted one. */
+  const extended = (path: Path): readonly Path[] =>
+    others.flatMap((one) => {
+      if (path.some(({ certificate }) => certificate.raw.equals(one.raw))) return []
+      if (!one.ca || !isWithin(one, now) || !isIssuedBy(one, path[0])) return []
+      const link = authorityLink(one)
+      return link && isSoundlySigned(link) && mayBeBelow(link, path, budget) ? [[link, ...path] as const] : []
+    })
+
+  // others are not decoded: there may be many
+  const anchors = trusted.filter((one) => isNamed(one, presented) && one.ca && isWithin(one, now))
+  let paths = anchors.flatMap((one): Path[] => {
+    const link = authorityLink(one, LONGEST_AUTHORITY_KEY)
+    return link ? [[link]] : []
+  })
+  for (let length = 2; length <= LONGEST_CHAIN && paths.length > 0; length++) {
+    for (const path of paths) {
+      if (!isIssuedBy(leaf, path[0])) continue
+      const link = leafLink(leaf)
+      if (!link || !unlessUnsound(() => isSoundlySigned(link))) return undefined
+      if (mayBeBelow(link, path, budget)) return [leaf, ...path.map(({ certificate }) => certificate)]
     }
-    return undefined
+    paths = paths.flatMap(extended)
   }
-  return extend([leaf])?.map(({ certificate }) => certificate)
+  return undefined
 }
+
+/** From an authority to a trusted one. */
+type Path = readonly [Link, ...Link[]]
 
 const has = (list: readonly X509Certificate[], one: X509Certificate): boolean =>
   list.some(({ raw }) => raw.equals(one.raw))
 
+const isNamed = (authority: X509Certificate, presented: readonly X509Certificate[]): boolean =>
+  presented.some((one) => one.checkIssued(authority))
+
 /** A cache of the links of authorities, which many logins share. */
 const authorities = new WeakMap<X509Certificate, Link | undefined>()
 
-function soundLink(certificate: X509Certificate, isLeaf: boolean): Link | undefined {
-  if (!isLeaf && authorities.has(certificate)) return authorities.get(certificate)
-  const link = unlessUnsound(() => {
-    const read = linkOf(certificate, isLeaf)
-    return isUsable(read) ? read : undefined
-  })
-  if (!isLeaf) authorities.set(certificate, link)
+function authorityLink(certificate: X509Certificate, longestKey?: number): Link | undefined {
+  if (authorities.has(certificate)) return authorities.get(certificate)
+  const link = soundLink(certificate, false, longestKey)
+  authorities.set(certificate, link)
   return link
 }
 
-const mayCertify = (authority: Link, below: readonly Link[], budget: Budget): boolean =>
+const leafLink = (certificate: X509Certificate): Link | undefined => soundLink(certificate, true)
+
+/** The strength of the key is checked last: it costs the most. */
+const soundLink = (certificate: X509Certificate, isLeaf: boolean, longestKey?: number): Link | undefined =>
   unlessUnsound(() => {
-    const between = below.length - 1
-    return (
-      between <= (pathLengthOf(authority) ?? between) &&
-      below.every((link) => isWithinConstraints(authority, link, budget))
-    )
-  }) === true
+    const link = linkOf(certificate, isLeaf)
+    if (!isUsable(link)) return undefined
+    soundKey(link.publicKey, longestKey)
+    return link
+  })
+
+/** Whether all authorities of a path may certify this one. */
+const mayBeBelow = (link: Link, path: Path, budget: Budget): boolean =>
+  unlessUnsound(() =>
+    path.every((authority, between) => {
+      const authoritiesBelow = link.isLeaf ? between : between + 1
+      return (
+        authoritiesBelow <= (pathLengthOf(authority) ?? authoritiesBelow) &&
+        isWithinConstraints(authority, link, budget)
+      )
+    }),
+  ) === true
 
 /** Undefined where a certificate is not valid DER or its key is weak. */
 function unlessUnsound<T>(read: () => T): T | undefined {

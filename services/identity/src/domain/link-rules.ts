@@ -6,7 +6,6 @@ import {
   extensionIds,
   partsOfCertificate,
   signatureSchemeOf,
-  soundKey,
 } from '@overlay/x509'
 
 /** Extensions that may be critical: those that the rules check, and those that have no effect on a login. */
@@ -30,12 +29,12 @@ export interface Link extends CertificateParts {
   readonly isLeaf: boolean
 }
 
-/** Decodes what the rules need. Throws a DerError or KeyError where the certificate is not sound. */
-export function linkOf(certificate: X509Certificate, isLeaf: boolean): Link {
-  const parts = partsOfCertificate(certificate)
-  soundKey(parts.publicKey)
-  return { ...parts, certificate, isLeaf }
-}
+/** Decodes what the rules need. Throws a DerError where the certificate is not sound. */
+export const linkOf = (certificate: X509Certificate, isLeaf: boolean): Link => ({
+  ...partsOfCertificate(certificate),
+  certificate,
+  isLeaf,
+})
 
 /** Whether the certificate allows the use of this link. What it does not restrict is allowed. */
 export function isUsable(link: Link): boolean {

@@ -18,7 +18,6 @@ import { onlyCertificate } from '../credentials/certificates.js'
 import type { CredentialDeps } from '../credentials/deps.js'
 import { turnOf } from '../credentials/hashing.js'
 import { allowedPassword, refuseUsername } from '../credentials/passwords.js'
-import { chainOf } from '../domain/chain.js'
 import { insertAuthenticator, lockAndRefuseSecond, refuseSecond } from '../store/authenticators.js'
 import { refuseLockoutByRemoval } from '../store/default-admin.js'
 import { identityReferences } from '../store/identities.js'
@@ -114,16 +113,17 @@ async function createCertificate(deps: CredentialDeps, body: Body, context: Cont
 }
 
 async function trustedProof(
-  { trust, authorities }: CredentialDeps,
+  { trust, chains, authorities }: CredentialDeps,
   certPem: string,
-  { signal }: Context,
+  context: Context,
 ): Promise<Proof> {
   const leaf = onlyCertificate(certPem)
   refuseWeakKey(leaf)
   const begin = new Date(leaf.validFrom)
-  if (chainOf([leaf], await trust.certificates(), begin)) return certificateProof({ leaf })
-  const cas = (await authorities.all(signal)).filter(({ isVerified }) => isVerified)
-  const ca = authorities.issuerOf(cas, [leaf], begin)
+  const trusted = await trust.certificates()
+  if (await chains.find([leaf], trusted, context, begin)) return certificateProof({ leaf })
+  const cas = (await authorities.all(context.signal)).filter(({ isVerified }) => isVerified)
+  const ca = await authorities.issuerOf(cas, [leaf], context, begin)
   if (!ca) throw notTrusted()
   return certificateProof({ leaf, ca })
 }

@@ -25,7 +25,8 @@ const tokenMethods = new Set(['ext-jwt'])
 type Presented = Pick<
   AuthenticateRequest,
   'method' | 'username' | 'password' | 'peerCertificates' | 'bearerTokens'
-> & { readonly isLeafAlone?: boolean }
+> &
+  Partial<Pick<Login, 'isLeafAlone' | 'untrustedBy'>>
 
 /** A login whose steps have passed. */
 export type Admitted = Login & { readonly subject: Subject }
@@ -45,6 +46,7 @@ export async function admit(
     password: presented.password,
     certificates: certificatesOf(presented.peerCertificates),
     isLeafAlone: presented.isLeafAlone ?? false,
+    untrustedBy: presented.untrustedBy,
     bearerTokens: presented.bearerTokens,
     now: new Date(),
   }

@@ -1,7 +1,7 @@
 import { claimOf } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
-import { chainOf, hasBegun, isWithin } from '../domain/chain.js'
+import { hasBegun, isWithin } from '../domain/chain.js'
 import { claimIn } from '../domain/claims.js'
 import { bindExternalId } from '../store/external-id-authorities.js'
 import { subjectByExternalId, subjectByFingerprint } from '../store/subjects.js'
@@ -15,9 +15,14 @@ const certificateIsPresented: Step = ({ certificates }) =>
 const freshMs = 1000
 
 const chainIsTrusted: Step = async (login) => {
-  const { certificates, trust, now } = login
-  for (const maxAgeMs of [undefined, freshMs])
-    if (chainOf(certificates, await trust.certificates(maxAgeMs), now)) return undefined
+  const { certificates, trust, chains, context, now } = login
+  let { untrustedBy } = login
+  for (const maxAgeMs of [undefined, freshMs]) {
+    const trusted = await trust.certificates(maxAgeMs)
+    if (trusted === untrustedBy) continue
+    if (await chains.find(certificates, trusted, context, now)) return undefined
+    untrustedBy = trusted
+  }
   if (login.isLeafAlone) throw new Fault('CHAIN_REQUIRED')
   return (await isIssuedByAuthority(login)) ? undefined : 'untrusted certificate'
 }
@@ -26,7 +31,7 @@ async function isIssuedByAuthority(login: Login): Promise<boolean> {
   const { authorities, certificates, context, now } = login
   const all = await authorities.all(context.signal)
   const admitting = all.filter(({ isVerified, isAuthEnabled }) => isVerified && isAuthEnabled)
-  const ca = authorities.issuerOf(admitting, certificates, now)
+  const ca = await authorities.issuerOf(admitting, certificates, context, now)
   if (ca) login.ca = ca
   return ca !== undefined
 }

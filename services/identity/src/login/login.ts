@@ -14,6 +14,8 @@ export interface Login extends CredentialDeps {
   readonly certificates: readonly X509Certificate[] // leaf first
   /** The client may have presented more certificates. */
   readonly isLeafAlone: boolean
+  /** The authorities of the network to which the certificates are known not to lead. */
+  readonly untrustedBy: readonly X509Certificate[] | undefined
   readonly bearerTokens: readonly string[]
   readonly now: Date
   /** The authority that issued the certificate, if it is not the network. */

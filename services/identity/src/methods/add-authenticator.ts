@@ -63,7 +63,7 @@ async function proofOf(
   const { identityId, caId, certPem, username, password, peerCertificates } = request
   if (caId !== '') {
     const cas = (await authorities.all(context.signal)).filter(({ id }) => id === caId)
-    return certificateProof(enrollingCertificate(authorities, cas, peerCertificates))
+    return certificateProof(await enrollingCertificate(authorities, cas, peerCertificates, context))
   }
   if (certPem !== '') return { ...noProof, method: 'cert', certPem, fingerprint: fingerprintOfPem(certPem) }
   const person = await personOf(changeLog.db, identityId)

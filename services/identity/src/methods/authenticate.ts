@@ -1,6 +1,7 @@
 import type { AuthenticateRequest, Context, IdentityServiceService, Methods } from '@overlay/rpc'
 import { admit, refused } from '../login/admit.js'
 import { clientInfoOf, replaceClientInfo } from '../login/client-info.js'
+import type { Login } from '../login/login.js'
 import { secondToken } from '../login/second-token.js'
 import { apiSessionEvent } from '../login/session-event.js'
 import { sessionMessage } from '../login/session-message.js'
@@ -11,8 +12,8 @@ import type { Deps } from './deps.js'
 export const authenticate =
   (deps: Deps): Methods<IdentityServiceService>['authenticate'] =>
   async (request, context) => {
-    const { session, second } =
-      (await openAtOnce(deps, request, context)) ?? (await openStepByStep(deps, request, context))
+    const { opened, untrustedBy } = await openAtOnce(deps, request, context)
+    const { session, second } = opened ?? (await openStepByStep(deps, { ...request, untrustedBy }, context))
     const info = clientInfoOf(request)
     if (info && session.hasNewInfo) await replaceClientInfo(deps.changeLog, context, session.identityId, info)
     deps.events?.emit(apiSessionEvent('created', session))
@@ -25,27 +26,33 @@ interface Opened {
   readonly second?: SecondToken | undefined
 }
 
-/**
- * A login by a certificate of the network, in the statement that opens its session. Undefined: it takes the steps, which
- * find the reason for a refusal.
- */
+/** What is not opened takes the steps, which find the reason for a refusal. */
+interface TriedAtOnce extends Partial<Pick<Login, 'untrustedBy'>> {
+  readonly opened?: Opened | undefined
+}
+
+/** A login by a certificate of the network, in the statement that opens its session. */
 async function openAtOnce(
   { trustedLeaves, configTypes: known, sessionBatches }: Deps,
   request: AuthenticateRequest,
   context: Context,
-): Promise<Opened | undefined> {
+): Promise<TriedAtOnce> {
   const { method, peerCertificates, ipAddress, configTypes } = request
-  if (method !== 'cert') return undefined
+  if (method !== 'cert') return {}
   const now = new Date()
-  const leaf = await trustedLeaves.find(peerCertificates, now)
-  if (!leaf) return undefined
+  const { leaf, trusted } = await trustedLeaves.find(peerCertificates, context, now)
+  if (!leaf) return { untrustedBy: trusted }
   if (configTypes.length > 0) await known.ready(context)
   const info = clientInfoOf(request)
   const session = await sessionBatches.byCertificate({ leaf, now, ipAddress, configTypes, info })
-  return session && { session }
+  return { opened: session && { session } }
 }
 
-async function openStepByStep(deps: Deps, request: AuthenticateRequest, context: Context): Promise<Opened> {
+async function openStepByStep(
+  deps: Deps,
+  request: AuthenticateRequest & Pick<TriedAtOnce, 'untrustedBy'>,
+  context: Context,
+): Promise<Opened> {
   const { method, ipAddress, configTypes } = request
   const login = await admit(deps, context, request)
   const { subject } = login

@@ -43,7 +43,7 @@ export const enrollByCertificate = (deps: Deps): Enroll => {
       return await enroll(request, context)
     } catch (err) {
       if (err instanceof Fault) {
-        const [leaf] = certificatesOf(request.peerCertificates)
+        const [leaf] = certificatesOf(request.peerCertificates.slice(0, 1))
         const proof = leaf && { fingerprint: fingerprintOf(leaf), subject: subjectTextOf(leaf) }
         deps.noteEnrollmentRefusal(context, { method: 'ca', reason: err.code, ...proof })
       }
@@ -58,7 +58,7 @@ const enrollment =
     const cas = await authorities.all(context.signal)
     if (cas.length === 0) throw new Fault('ENROLLMENT_NO_VALID_CAS')
     const allowing = cas.filter(({ isAutoCaEnrollmentEnabled }) => isAutoCaEnrollmentEnabled)
-    const { leaf, ca } = enrollingCertificate(authorities, allowing, peerCertificates)
+    const { leaf, ca } = await enrollingCertificate(authorities, allowing, peerCertificates, context)
     const claim = claimOf(ca)
     const externalId = claim && claimIn(leaf, claim)
     if (claim && externalId === undefined) throw new Fault('MISSING_CERT_CLAIM')

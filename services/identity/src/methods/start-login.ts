@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Methods, type OidcServiceService, sourceOf } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
-import { certificatesOf } from '../credentials/certificates.js'
 import type { OidcDeps } from '../oidc/oidc-deps.js'
 import { insertLogin } from '../store/oidc-logins.js'
 
@@ -9,7 +8,7 @@ export const startLogin =
   ({ changeLog }: OidcDeps): Methods<OidcServiceService>['startLogin'] =>
   async ({ peerCertificates, ...request }, { sourceAddress }) => {
     const id = randomUUID()
-    const fingerprints = certificatesOf(peerCertificates).map(fingerprintOf)
+    const fingerprints = peerCertificates.map((raw) => fingerprintOf({ raw: Buffer.from(raw) }))
     await insertLogin(changeLog.db, { ...request, id, source: sourceOf(sourceAddress), fingerprints })
     return {
       id,

@@ -1,6 +1,14 @@
 import { X509Certificate } from 'node:crypto'
 import { type Claim, claimMembers } from '@overlay/model'
-import { DerError, fingerprintOf, KeyError, partsOfCertificate, pemBlocksIn, soundKey } from '@overlay/x509'
+import {
+  DerError,
+  fingerprintOf,
+  KeyError,
+  LONGEST_AUTHORITY_KEY,
+  partsOfCertificate,
+  pemBlocksIn,
+  soundKey,
+} from '@overlay/x509'
 
 /** Why an authority is refused, and the member at fault. */
 export class CaError extends Error {
@@ -39,7 +47,7 @@ function parse(pem: string): X509Certificate | undefined {
 
 function refuseWeakKey(certificate: X509Certificate, block: number): void {
   try {
-    soundKey(partsOfCertificate(certificate).publicKey)
+    soundKey(partsOfCertificate(certificate).publicKey, LONGEST_AUTHORITY_KEY)
   } catch (err) {
     if (err instanceof DerError) throw new CaError('certPem', `could not parse block #${block}`)
     if (!(err instanceof KeyError)) throw err

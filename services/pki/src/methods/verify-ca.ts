@@ -7,6 +7,7 @@ import {
   DerError,
   isIssuedBy,
   KeyError,
+  LONGEST_AUTHORITY_KEY,
   partsOfCertificate,
   pathLengthOf,
   pemBlocksIn,
@@ -107,7 +108,8 @@ const hasSigned = (issuer: X509Certificate, certificate: X509Certificate): boole
 function weaknessOf(path: readonly X509Certificate[], authority: X509Certificate): string | undefined {
   try {
     const links = path.map(partsOfCertificate)
-    for (const { publicKey } of [...links, partsOfCertificate(authority)]) soundKey(publicKey)
+    for (const { publicKey } of links) soundKey(publicKey)
+    soundKey(partsOfCertificate(authority).publicKey, LONGEST_AUTHORITY_KEY)
     for (const { signature } of links)
       if (!signatureSchemeOf(signature)) return `unsupported signature algorithm ${signature.id}`
     const intermediates = links.slice(1)

@@ -8,6 +8,7 @@ import {
   extensionIds,
   extensionOf,
   KeyError,
+  LONGEST_AUTHORITY_KEY,
   partsOfCertificate,
   pathLengthOf,
   signatureSchemeOf,
@@ -128,7 +129,7 @@ const dayOf = (time: Date): string => time.toISOString().slice(0, 10)
 
 function checkStrength(subject: Subject, { publicKey, signature }: CertificateParts): void {
   try {
-    soundKey(publicKey)
+    soundKey(publicKey, LONGEST_AUTHORITY_KEY)
   } catch (err) {
     if (!(err instanceof KeyError)) throw err
     throw problem(subject, `has a key that is not accepted (${err.message})`, 'issue it with a stronger key')

@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
-import { KeyError, soundKey } from '@overlay/x509'
+import { KeyError, LONGEST_AUTHORITY_KEY, soundKey } from '@overlay/x509'
 import forge from 'node-forge'
 import { iterationsIn } from './iterations.js'
 import { ProvidedKeyError } from './provided-key-error.js'
@@ -41,7 +41,7 @@ export function privateKeyIn(pem: string, label: string, decryption: Decryption)
 /** Refuses keys of other kinds and weak ones. */
 export function soundPrivateKey(key: KeyObject, where: string): KeyObject {
   try {
-    soundKey(createPublicKey(key).export({ type: 'spki', format: 'der' }))
+    soundKey(createPublicKey(key).export({ type: 'spki', format: 'der' }), LONGEST_AUTHORITY_KEY)
     return key
   } catch (err) {
     if (!(err instanceof KeyError)) throw err

@@ -56,6 +56,7 @@ export async function listenForRouters(
   }
   server.on('connection', keep)
   server.on('secureConnection', (socket) => {
+    if (socket.destroyed) return // by a limit
     keep(socket)
     socket.setNoDelay(true)
     void accept(socket)
