@@ -49,6 +49,7 @@ export const hostileTypes: readonly number[] = [
 /** An id of no router, circuit, link or terminator. */
 const NOBODY = 'nobody'
 const FIELDS = 12
+const FIRST_FIELDS = 3
 const FLOOD = 2000
 const HEADERS = 200
 const HEADER_BYTES = 4096
@@ -57,6 +58,9 @@ const headerKeys = [
   ...Array.from({ length: 20 }, (_, key) => key + 8),
   ...Array.from({ length: 120 }, (_, key) => key + 1000),
 ]
+
+/** Most lists of ids are in the first fields. */
+const anyField = (random: Random): number => 1 + random.int(random.coin(0.6) ? FIRST_FIELDS : FIELDS)
 
 const varint = (value: number): number[] =>
   value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(value >>> 7)]
@@ -99,7 +103,7 @@ const shapes: Readonly<Record<string, Shape>> = {
     body: Buffer.from(Array.from({ length: 2000 }, () => random.int(256))),
   }),
   'an id as text': (id) => ({ body: encodeText(id) }),
-  'an id in a field': (id, random) => ({ body: textField(1 + random.int(FIELDS), id) }),
+  'an id in a field': (id, random) => ({ body: textField(anyField(random), id) }),
   'an id in many fields': (id) => ({
     body: Buffer.concat([1, 2, 3].map((number) => textField(number, id))),
   }),
@@ -110,26 +114,26 @@ const shapes: Readonly<Record<string, Shape>> = {
     ),
   }),
   'a field that ends early': (_id, random) => ({
-    body: field(1 + random.int(FIELDS), Buffer.alloc(100)).subarray(0, 50),
+    body: field(anyField(random), Buffer.alloc(100)).subarray(0, 50),
   }),
-  'deep nesting': (_id, random) => ({ body: nested(1 + random.int(FIELDS), 2000) }),
+  'deep nesting': (_id, random) => ({ body: nested(anyField(random), 2000) }),
   'the longest text': (_id, random, bodyBytes) => ({
-    body: field(1 + random.int(FIELDS), Buffer.alloc(bodyBytes - 8, 'x')),
+    body: field(anyField(random), Buffer.alloc(bodyBytes - 8, 'x')),
   }),
   'most empty fields': (_id, random, bodyBytes) => ({
-    body: repeated(field(1 + random.int(FIELDS), Buffer.alloc(0)), bodyBytes),
+    body: repeated(field(anyField(random), Buffer.alloc(0)), bodyBytes),
   }),
   'most short texts': (_id, random, bodyBytes) => ({
-    body: repeated(textField(1 + random.int(FIELDS), 'x'), bodyBytes),
+    body: repeated(textField(anyField(random), 'x'), bodyBytes),
   }),
   'most repetitions of an id': (id, random, bodyBytes) => ({
-    body: repeated(textField(1 + random.int(FIELDS), id), bodyBytes),
+    body: repeated(textField(anyField(random), id), bodyBytes),
   }),
   'most ids in one text': (_id, random, bodyBytes) => ({
     body: Buffer.concat([numberField(1, random.int(6)), field(2, Buffer.alloc(bodyBytes - 16, 'x '))]),
   }),
   'most entries of a map': (id, random, bodyBytes) => ({
-    body: entries(1 + random.int(FIELDS), random.coin(0.5) ? numberField(2, 1) : textField(2, id), bodyBytes),
+    body: entries(anyField(random), random.coin(0.5) ? numberField(2, 1) : textField(2, id), bodyBytes),
   }),
   'most headers': (_id, random) => ({
     headers: new Map(
@@ -140,6 +144,11 @@ const shapes: Readonly<Record<string, Shape>> = {
 }
 
 export const shapeNames: readonly string[] = Object.keys(shapes)
+
+/** Each type in each shape. */
+export const typesInShapes: readonly (readonly [type: number, shape: string])[] = hostileTypes.flatMap(
+  (type) => shapeNames.map((shape) => [type, shape] as const),
+)
 
 /** A message of the type in the shape. */
 export function hostileMessage(

@@ -18,8 +18,7 @@ import {
   type Foreign,
   type HostileMessage,
   hostileMessage,
-  hostileTypes,
-  shapeNames,
+  typesInShapes,
 } from './hostile-messages.js'
 import { dealer, type Random } from './random.js'
 import { type Report, rules } from './report.js'
@@ -51,15 +50,14 @@ export async function startHostileRouter(
 ): Promise<HostileRouter> {
   const identity = await enrollRouter(admin, server, { name: 'soak-hostile' })
   const stopping = new AbortController()
-  const nextType = dealer(random, () => hostileTypes)
-  const nextShape = dealer(random, () => shapeNames)
+  const deal = dealer(random, () => typesInShapes)
   let foreign: Foreign = { terminators: [], links: [], circuits: [], routers: [], services: [], sessions: [] }
   /** Types that have come: one may come with each login, and is reported once. */
   const granted = new Set<number>()
 
   function next(): HostileMessage | undefined {
-    if (random.coin(SHARE_OF_SHAPES))
-      return hostileMessage(nextType() ?? 0, nextShape() ?? '', foreign, random)
+    const dealt = random.coin(SHARE_OF_SHAPES) ? deal() : undefined
+    if (dealt) return hostileMessage(...dealt, foreign, random)
     return random.pick(claims(foreign, identity.id, random))
   }
 
