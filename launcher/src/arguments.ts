@@ -19,16 +19,25 @@ export interface Arguments {
   readonly layout: Layout
 }
 
+const options = {
+  replicas: { type: 'string' },
+  separate: { type: 'boolean', default: false },
+  scale: { type: 'string' },
+  help: { type: 'boolean', default: false },
+} as const
+
+/** The error says which options there are. */
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], options })
+  } catch (err) {
+    const names = Object.keys(options).map((name) => `--${name}`)
+    throw new Error(`${(err as Error).message}. The options are ${names.join(', ')}`)
+  }
+}
+
 export function readArguments(args: readonly string[]): Arguments {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      replicas: { type: 'string' },
-      separate: { type: 'boolean', default: false },
-      scale: { type: 'string' },
-      help: { type: 'boolean', default: false },
-    },
-  })
+  const { values } = parse(args)
   const { help, separate, replicas } = values
   if (!separate && values.scale === undefined) {
     if (replicas !== undefined && !isCount(replicas))

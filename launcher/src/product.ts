@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { rm } from 'node:fs/promises'
+import { openBackoff } from '@overlay/platform/async/backoff'
 import { tlsWarning } from '@overlay/platform/postgres/migrate'
 import { buildText } from '@overlay/platform/process'
 import { splitAddress } from '@overlay/platform/process/settings'
@@ -13,7 +14,8 @@ import { type InitialCredentials, initialize } from './initialize.js'
 import { type Journal, openJournal } from './journal.js'
 import { openLogFile } from './log-file.js'
 import { consoleDirectory } from './processes/console.js'
-import { startNode, untilReady } from './processes/node-process.js'
+import { fatalReason } from './processes/fatal-reason.js'
+import { type NodeProcess, startNode, untilReady } from './processes/node-process.js'
 import { type Address, isPrivileged, reservePorts } from './processes/ports.js'
 import {
   consecutive,
@@ -253,15 +255,21 @@ async function startProcesses(
       status.started(name, running.pid)
       return running
     }
-    const first = await start()
-    processes.set(name, { pid: () => first.pid, stop: first.stop }) // a failed first start is not repeated
+    const backoff = openBackoff({ firstMs: 500, longestMs: 5000 })
+    let running = await start()
+    processes.set(name, { pid: () => running.pid, stop: () => running.stop() })
     stops[stage].push(async () => processes.get(name)?.stop())
-    const ended = first.ended.then((reason) => {
-      throw new Error(`${reason} before it was ready: see ${logFile}`)
-    })
-    await Promise.race([untilReady(plan, failed.signal), ended])
-    ended.catch(() => undefined)
-    processes.set(name, supervise(first, start, warn))
+    for (;;) {
+      const end = await untilReadyOrEnded(plan, running, failed.signal, warn)
+      if (end === undefined) break
+      const text = `${end} before it was ready: ${(await fatalReason(logFile)) ?? 'no reason is logged'}`
+      if (!running.endedTransiently()) throw new Error(`${text} (${logFile})`)
+      warn(`${text}; starting it again`)
+      await backoff.pause(failed.signal)
+      failed.signal.throwIfAborted()
+      running = await start()
+    }
+    processes.set(name, supervise(running, start, warn))
     step(`${name} is ready`)
   }
   await all(
@@ -273,6 +281,22 @@ async function startProcesses(
     ),
   )
   return processes
+}
+
+/** Waits for a process. Resolves with the reason if it ends before it is ready. */
+async function untilReadyOrEnded(
+  plan: ProcessPlan,
+  { ended }: NodeProcess,
+  signal: AbortSignal,
+  print: (line: string) => void,
+): Promise<string | undefined> {
+  const over = new AbortController()
+  try {
+    const ready = untilReady(plan, { signal: AbortSignal.any([signal, over.signal]), print })
+    return await Promise.race([ready.then(() => undefined), ended])
+  } finally {
+    over.abort()
+  }
 }
 
 /** Like Promise.all, but waits for all promises even if one fails, so that everything can be stopped. */

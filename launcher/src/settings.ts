@@ -58,10 +58,14 @@ export const launcherSettings = {
     }),
   ),
   natsUrl: setting.optional(
-    setting.url('NATS_URL', 'NATS server for hints between replicas; if not set, the launcher starts a bus', {
-      schemes: ['nats', 'tls'],
-      isList: true,
-    }),
+    setting.url(
+      'NATS_URL',
+      'NATS server for hints between replicas, or several of a cluster, separated by commas; if not set, the launcher starts a bus',
+      {
+        schemes: ['nats', 'tls'],
+        isList: true,
+      },
+    ),
   ),
   ...providedKeySettings,
   ...tokenKeySettings,

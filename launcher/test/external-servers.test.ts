@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import {
   databaseText,
   explainDatabase,
+  explainOwnDatabase,
   onDatabase,
   refuseNewDatabase,
   untilDatabase,
@@ -55,6 +56,41 @@ test.each([
   )
   await writeFile(join(data, 'PG_VERSION'), '18')
   await refuseNewDatabase(home, undefined)
+})
+
+test('a start waits for its own Postgres, but not for files or for a server that refuses it', async () => {
+  const failures = [
+    Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }),
+    new Error('timeout expired'),
+    Object.assign(new Error('canceling statement'), { code: '57014' }),
+  ]
+  const lines: string[] = []
+  const work = async (): Promise<string> => {
+    const failure = failures.shift()
+    if (failure) throw failure
+    return 'prepared'
+  }
+  expect(
+    await untilDatabase(
+      (line) => lines.push(line),
+      () => explainOwnDatabase(work),
+    ),
+  ).toBe('prepared')
+  expect(lines).toEqual([
+    'waiting for the database: Postgres of OVERLAY_HOME does not answer (connect ECONNREFUSED)',
+    'waiting for the database: Postgres of OVERLAY_HOME does not answer (timeout expired)',
+    'waiting for the database: Postgres of OVERLAY_HOME does not answer (canceling statement)',
+  ])
+  for (const error of [
+    Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT', path: '/keys/tls.key' }),
+    Object.assign(new Error('password authentication failed'), { code: '28P01' }),
+    new Error('key x: the key secret is not the one that it was stored with'),
+  ])
+    await expect(
+      explainOwnDatabase(async () => {
+        throw error
+      }),
+    ).rejects.toBe(error)
 })
 
 test('a start waits for a database that is away, and says so once', async () => {

@@ -9,17 +9,18 @@ import { freePort } from '../src/processes/ports.js'
 import type { ProcessPlan } from '../src/processes/processes.js'
 import { supervise } from '../src/processes/supervise.js'
 
+const patiently = { signal: new AbortController().signal, print: () => undefined }
+
 test('restarts a process that was killed', async () => {
   const { instance, options } = await program(server)
   const lines: string[] = []
   const start = () => startNode(instance, options)
   const supervised = supervise(await start(), start, (line) => lines.push(line))
-  const never = new AbortController().signal
-  await untilReady(instance, never)
+  await untilReady(instance, patiently)
   const killed = supervised.pid()
   process.kill(killed, 'SIGKILL')
   await expect.poll(() => supervised.pid()).not.toBe(killed)
-  await untilReady(instance, never)
+  await untilReady(instance, patiently)
   await supervised.stop()
   expect(lines).toEqual(['example ended with SIGKILL; starting it again in 0.1 s'])
   expect(await commandLineOf(supervised.pid())).toBe('')
@@ -40,7 +41,7 @@ test('a process gets its settings, writes to its log, and gets SIGINT first', as
     `console.log(process.env.WORD); process.on('SIGINT', () => { console.error('bye'); process.exit(0) }); ${server}`,
   )
   const running = await startNode({ ...instance, env: { ...instance.env, WORD: 'hello' } }, options)
-  await untilReady(instance, new AbortController().signal)
+  await untilReady(instance, patiently)
   // Output and errors come through two pipes: their order in the log is that of arrival.
   await expect.poll(() => readFile(log, 'utf8')).toBe('hello\n/healthz/ready\n')
   await running.stop()
@@ -53,12 +54,11 @@ test('restarts a process that runs and does not answer', async () => {
   const lines: string[] = []
   const start = () => startNode(instance, { ...options, silenceMs: 600 })
   const supervised = supervise(await start(), start, (line) => lines.push(line))
-  const never = new AbortController().signal
   await expect.poll(() => readFile(log, 'utf8').catch(() => '')).toContain('live')
   const stopped = supervised.pid()
   process.kill(stopped, 'SIGSTOP')
   await expect.poll(() => supervised.pid()).not.toBe(stopped)
-  await untilReady(instance, never)
+  await untilReady(instance, patiently)
   await supervised.stop()
   expect(lines[0]).toBe('example did not answer for 0.6 s and was killed; starting it again in 0.1 s')
 })

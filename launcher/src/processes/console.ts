@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type Account, isReachable } from '../home/account.js'
+import { fileReason } from '../home/file-errors.js'
 
 /**
  * The absolute path of the web console's directory.
@@ -11,7 +12,7 @@ export async function consoleDirectory(directory: string, account: Account): Pro
   const index = join(path, 'index.html')
   const stats = await stat(index).catch((err: NodeJS.ErrnoException) => {
     throw new Error(
-      `OVERLAY_CONSOLE must name the directory of a built web console: ${index} cannot be read (${err.code})`,
+      `OVERLAY_CONSOLE must name the directory of a built web console: ${index} cannot be read: ${err.code === 'ENOENT' ? 'there is no such file' : (fileReason(err) ?? err.code)}`,
     )
   })
   if (!stats.isFile())

@@ -3,13 +3,17 @@ import { expect, onTestFinished, test } from 'vitest'
 import { untilReady } from './node-process.js'
 import { freePort } from './ports.js'
 
+const hangUp = 'hang up'
+type State = { readonly ready: boolean; readonly checks: object } | typeof hangUp
+
 /** Answers with one state after the other, and goes on with the last one. */
-async function processWith(...states: readonly { ready: boolean; checks: object }[]) {
+async function processWith(...states: readonly State[]) {
   const ops = `127.0.0.1:${await freePort()}`
   let count = 0
-  const server = createServer((_request, response) => {
+  const server = createServer((request, response) => {
     const state = states[Math.min(count++, states.length - 1)]
-    response.writeHead(state?.ready ? 200 : 503).end(JSON.stringify(state))
+    if (state === hangUp) request.destroy()
+    else response.writeHead(state?.ready ? 200 : 503).end(JSON.stringify(state))
   })
   onTestFinished(() => void server.close())
   await new Promise<void>((resolve) => server.listen(Number(ops.split(':')[1]), '127.0.0.1', resolve))
@@ -17,17 +21,37 @@ async function processWith(...states: readonly { ready: boolean; checks: object 
 }
 
 const { signal } = new AbortController()
+const print = (): void => undefined
 const ready = { ready: true, checks: {} }
 const loading = { ready: false, checks: { database: 'ok', memory: 'not loaded yet' } }
 const broken = { ready: false, checks: { database: 'does not answer', memory: 'not loaded yet' } }
 
 test('a process that loads rows is waited for, however long it takes', async () => {
   const { plan, answers } = await processWith(loading, loading, loading, ready)
-  await untilReady(plan, signal, 1)
+  await untilReady(plan, { signal, print, giveUpMs: 1 })
   expect(answers()).toBe(4)
 })
 
-test('a process that is not ready for another reason is given up', async () => {
-  const { plan } = await processWith(broken)
-  await expect(untilReady(plan, signal, 1)).rejects.toThrow('policy is not ready after 0.001 s')
+test('answers that are missing prove nothing', async () => {
+  const { plan, answers } = await processWith(hangUp, loading, hangUp, hangUp, broken, hangUp, ready)
+  await untilReady(plan, { signal, print })
+  expect(answers()).toBe(7)
+})
+
+test('a process whose state does not change is reported once, then given up with its state', async () => {
+  const { plan, answers } = await processWith(broken)
+  const lines: string[] = []
+  const options = { signal, print: (line: string) => void lines.push(line), reportMs: 1, giveUpMs: 500 }
+  await expect(untilReady(plan, options)).rejects.toThrow(
+    'policy is not ready, for 0.5 s: database does not answer, memory not loaded yet',
+  )
+  expect(lines.filter((line) => line.includes('database'))).toEqual([
+    'waiting for policy: database does not answer, memory not loaded yet',
+  ])
+  expect(answers()).toBeGreaterThan(1)
+})
+
+test('a process that never answers is given up', async () => {
+  const { plan } = await processWith(hangUp)
+  await expect(untilReady(plan, { signal, print, giveUpMs: 1 })).rejects.toThrow('no answer yet')
 })

@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { finished } from 'node:stream/promises'
 import { setTimeout as pause } from 'node:timers/promises'
+import { EXIT_UNAVAILABLE, type Health } from '@overlay/platform/process'
 import type { LogFile } from '../log-file.js'
 import type { RunningProcess } from './die-with-parent.js'
-import { askOps, healthIn, untilUnresponsive } from './health.js'
+import { askOps, healthIn, problemsIn, untilUnresponsive } from './health.js'
 import type { ProcessPlan } from './processes.js'
 
 export interface NodeOptions {
@@ -14,13 +15,18 @@ export interface NodeOptions {
   readonly silenceMs: number
 }
 
+export interface NodeProcess extends RunningProcess {
+  /** Whether it has ended because something was unavailable: it may succeed when it is started again. */
+  endedTransiently(): boolean
+}
+
 const STOP_MS = 25_000 // longer than the process's own limit
 
 /** Starts a process of the product. It ends when descriptor 3 ends, which is when this process ends. */
 export async function startNode(
   { name, entry, env, ops, sharedSockets }: ProcessPlan,
   { log, silenceMs }: NodeOptions,
-): Promise<RunningProcess> {
+): Promise<NodeProcess> {
   // the processes must not get the rights of the database's owner and the password of the administrator
   const { DATABASE_URL: _owner, OVERLAY_ADMIN_PASSWORD: _password, ...inherited } = process.env
   const child = spawn(process.execPath, [entry], {
@@ -38,6 +44,7 @@ export async function startNode(
 
   const exited = new AbortController()
   let silent = false
+  let isTransient = false
   if (silenceMs > 0)
     untilUnresponsive(ops, silenceMs, exited.signal).then(
       () => {
@@ -48,6 +55,7 @@ export async function startNode(
     )
   const ended = once(child, 'exit').then(async ([code, signal]) => {
     exited.abort()
+    isTransient = silent || code === EXIT_UNAVAILABLE
     await Promise.all(written)
     await file.close()
     if (silent) return `${name} did not answer for ${silenceMs / 1000} s and was killed`
@@ -60,28 +68,53 @@ export async function startNode(
     await ended
     clearTimeout(late)
   }
-  return { pid, ended, stop, [Symbol.asyncDispose]: stop }
+  return { pid, ended, endedTransiently: () => isTransient, stop, [Symbol.asyncDispose]: stop }
+}
+
+export interface ReadyOptions {
+  readonly signal: AbortSignal
+  readonly print: (line: string) => void
+  /** A state that lasts so long is printed. */
+  readonly reportMs?: number
+  /** A state that lasts so long is the last one. */
+  readonly giveUpMs?: number
 }
 
 /**
- * Polls a process until it reports that it is ready. Fails when it is not after `startMs`, unless it loads rows into its
- * memory: that takes as long as the network is large.
+ * Polls a process until it reports that it is ready. Fails when its state, which it reports, has not changed for a long
+ * time. An answer that is missing proves nothing: the machine may be busy. Loading rows into memory is progress.
  */
 export async function untilReady(
   { name, ops }: Pick<ProcessPlan, 'name' | 'ops'>,
-  signal: AbortSignal,
-  startMs = START_MS,
+  { signal, print, reportMs = REPORT_MS, giveUpMs = GIVE_UP_MS }: ReadyOptions,
 ): Promise<void> {
-  const late = AbortSignal.timeout(startMs)
+  let state = 'no answer yet'
+  let since = performance.now()
+  let isReported = false
   for (;;) {
     const answer = await askOps(ops, '/healthz/ready', READY_MS)
     if (answer?.status === 200) return
-    const { database, memory = 'ok' } = (answer && healthIn(answer.body)?.checks) ?? {}
-    const isLoading = database === 'ok' && memory !== 'ok'
-    if (late.aborted && !isLoading) throw new Error(`${name} is not ready after ${startMs / 1000} s`)
-    await pause(20, undefined, { signal })
+    const health = answer && healthIn(answer.body)
+    const now = health ? problemsIn(health).join(', ') : state
+    if (now !== state || (health && isLoading(health))) {
+      if (now !== state) isReported = false
+      state = now
+      since = performance.now()
+    }
+    const lastedMs = performance.now() - since
+    if (lastedMs >= giveUpMs) throw new Error(`${name} is not ready, for ${giveUpMs / 1000} s: ${state}`)
+    if (lastedMs >= reportMs && !isReported) {
+      print(`waiting for ${name}: ${state}`)
+      isReported = true
+    }
+    await pause(POLL_MS, undefined, { signal })
   }
 }
 
-const START_MS = 60_000
-const READY_MS = 2000
+const isLoading = ({ checks: { database, memory = 'ok' } }: Health): boolean =>
+  database === 'ok' && memory !== 'ok'
+
+const REPORT_MS = 20_000
+const GIVE_UP_MS = 600_000
+const READY_MS = 5000
+const POLL_MS = 20

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
+import { EXIT_UNAVAILABLE } from './process.js'
 
 interface Run {
   readonly child: ChildProcess
@@ -78,6 +79,10 @@ test.each(['fail', 'fail later'])('an error is logged as one line: %s', async (t
       err: expect.objectContaining({ message: 'no answer' }),
     }),
   ])
+})
+
+test('a program that lacks its database or another process exits with a code of its own', async () => {
+  expect(await run('unavailable').exit).toEqual([EXIT_UNAVAILABLE, null])
 })
 
 test('wrong settings are logged as one line without a stack', async () => {

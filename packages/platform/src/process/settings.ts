@@ -156,6 +156,10 @@ export const setting = {
       for (const url of isList ? text.split(',') : [text]) {
         if (!schemes.some((scheme) => url.trim().startsWith(`${scheme}://`)))
           throw new Error(`must be a URL that begins with ${schemes.map((s) => `${s}://`).join(' or ')}`)
+        if (!isList && /^[^/]*\/\/[^/?#]*,/.test(url))
+          throw new Error(
+            'names several hosts: name one address, which leads to the server that takes writes',
+          )
         if (!URL.canParse(url.trim()))
           throw new Error(
             "is not a valid URL: it is scheme://user:password@host:port/name, and special characters of the password are percent-encoded ('@' is %40, '/' is %2F)",

@@ -74,10 +74,14 @@ export const serviceSettings = {
     schemes: ['postgres', 'postgresql'],
   }),
   databaseTls: databaseTlsSetting,
-  natsUrl: setting.url('NATS_URL', 'NATS server for hints between replicas', {
-    schemes: ['nats', 'tls'],
-    isList: true,
-  }),
+  natsUrl: setting.url(
+    'NATS_URL',
+    'NATS server for hints between replicas, or several of a cluster, separated by commas',
+    {
+      schemes: ['nats', 'tls'],
+      isList: true,
+    },
+  ),
   natsTls: natsTlsSetting,
   rpcListen: setting.endpoint(
     'OVERLAY_RPC_LISTEN',

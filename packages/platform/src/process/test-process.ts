@@ -1,3 +1,4 @@
+import { Fault } from '@overlay/rpc'
 import { openLog } from './log.js'
 import { guardProcess, runProgram, untilStopped } from './process.js'
 import { WrongSettings } from './settings.js'
@@ -5,6 +6,7 @@ import { WrongSettings } from './settings.js'
 // A process as the services are. Its argument is what it does once it is ready.
 await runProgram('test', async () => {
   if (process.argv[2] === 'settings') throw new WrongSettings('settings: LISTEN is not set')
+  if (process.argv[2] === 'unavailable') throw new Fault('UNAVAILABLE')
   if (process.argv[2] === 'fail') throw new Error('no answer')
   const log = openLog('test', { level: 'info', format: 'json' })
   guardProcess(log)

@@ -1,0 +1,52 @@
+import { open } from 'node:fs/promises'
+import { ignoreMissing } from '../home/file-errors.js'
+
+const END_BYTES = 64 * 1024
+
+interface Failure {
+  readonly message?: string
+  readonly cause?: Failure
+}
+
+/** Why a process has ended, by the last line of its log at `fatal`. Undefined: it has logged no reason. */
+export async function fatalReason(logFile: string): Promise<string | undefined> {
+  const file = await open(logFile).catch(ignoreMissing)
+  if (!file) return undefined
+  try {
+    const { size } = await file.stat()
+    const { buffer, bytesRead } = await file.read(
+      Buffer.alloc(END_BYTES),
+      0,
+      END_BYTES,
+      Math.max(0, size - END_BYTES),
+    )
+    return fatalReasonIn(buffer.subarray(0, bytesRead).toString())
+  } finally {
+    await file.close()
+  }
+}
+
+/** The same by the end of a log in either format. */
+export function fatalReasonIn(text: string): string | undefined {
+  const lines = text.split('\n')
+  for (let at = lines.length - 1; at >= 0; at--) {
+    const line = lines[at] ?? ''
+    if (line.startsWith('{"level":"fatal"')) return reasonOf(line)
+    const [, rest] = /^\S+ fatal (.*)$/.exec(line) ?? []
+    if (rest !== undefined)
+      return [rest, /^ {2}\w*: (.*)$/.exec(lines[at + 1] ?? '')?.[1]].filter(Boolean).join(': ')
+  }
+  return undefined
+}
+
+function reasonOf(line: string): string | undefined {
+  try {
+    const { service, reason, err, msg } = JSON.parse(line)
+    return [service, reason ?? (err ? messagesOf(err) : msg)].filter(Boolean).join(': ')
+  } catch {
+    return undefined
+  }
+}
+
+const messagesOf = ({ message = '', cause }: Failure): string =>
+  cause?.message && !message.includes(cause.message) ? `${message}: ${messagesOf(cause)}` : message
