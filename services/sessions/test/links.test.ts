@@ -77,6 +77,8 @@ interface Options {
   readonly graceMs?: number
   readonly confirmMs?: number
   readonly busUrl?: string
+  /** Whether each router has accepted links of each other one; true by default. */
+  readonly areAccepted?: boolean
 }
 
 /** A database that may go away, before statements or after those of one name. */
@@ -108,7 +110,8 @@ const newRouter = (fingerprint: string | undefined): KnownRouter => ({
 
 /** Replicas with one database and one bus. */
 async function startReplicas(options: Options = {}) {
-  const { routerIds = ['a', 'b', 'c'], replicas = 1, graceMs = 60_000, confirmMs = 60_000 } = options
+  const { routerIds = ['a', 'b', 'c'], replicas = 1, areAccepted = true } = options
+  const { graceMs = 60_000, confirmMs = 60_000 } = options
   const opened: AsyncDisposable[] = []
   const use = <T extends AsyncDisposable>(resource: T): T => {
     opened.unshift(resource)
@@ -118,6 +121,10 @@ async function startReplicas(options: Options = {}) {
   const { db, state: database } = unreliable(store.changeLog.db)
   for (const id of routerIds)
     await db.query(sql`insert into router (id, name, is_edge) values (${id}, ${id}, true)`)
+  if (areAccepted)
+    await db.query(sql`
+      insert into link_acceptance
+      select a.id, b.id from router as a join router as b on a.id <> b.id`)
   const network = startPresence()
   const rows = new Map<string, KnownRouter>(routerIds.map((id) => [id, newRouter(`of ${id}`)]))
   const routers: KnownRouters = { get: (id) => rows.get(id), ...unchanged }
@@ -237,6 +244,60 @@ test('a link that one replica is told of carries paths on all', async () => {
       cost: 1,
     },
   ])
+})
+
+test('a link carries paths when its other end has verified the router that reports it', async () => {
+  await using replicas = await startReplicas({ replicas: 2, areAccepted: false })
+  const { one, two } = replicas
+  const a = one.connect('a')
+  const b = two.connect('b')
+  await a.report(['b', 'l1'])
+  await b.verify('a', 'of c')
+  await one.connect('c').verify('a', 'of a')
+  expect(one.topology.path('a', 'b')).toBeUndefined()
+  await b.verify('a', 'of a')
+  for (const { topology } of [one, two])
+    await until(() => expect(topology.path('a', 'b')?.linkIds).toEqual(['l1']))
+
+  await a.report(['b', 'l2'], ['b', 'l1', 2])
+  expect([...one.topology.links()]).toMatchObject([{ isConfirmed: true }, { isConfirmed: true }])
+})
+
+test.each(['metrics', 'report'])('the %s of the other end confirm a link', async (how) => {
+  await using replicas = await startReplicas({ areAccepted: false })
+  const { one } = replicas
+  const a = one.connect('a')
+  const [b, c] = [one.connect('b'), one.connect('c')]
+  await a.report(['b', 'l1'])
+  for (const router of [c, b]) {
+    expect(one.topology.path('a', 'b')).toBeUndefined()
+    if (how === 'metrics') await router.measure({ 'link.l1.latency': 5 })
+    else await router.report(['a', 'l1'])
+  }
+  expect(one.topology.path('a', 'b')?.linkIds).toEqual(['l1'])
+  expect([...one.topology.links()]).toMatchObject([{ id: 'l1', sourceId: 'a', destinationId: 'b' }])
+})
+
+test('a router cannot accept links for another one, or links that it has reported itself', async () => {
+  await using replicas = await startReplicas({ areAccepted: false })
+  const { one } = replicas
+  const a = one.connect('a')
+  one.connect('b')
+  await a.report(['b', 'l1'])
+  await a.report(['b', 'l1'], ['a', 'l1'])
+  await a.verify('b', 'of b')
+  await a.measure({ 'link.l1.latency': 5 })
+  await a.measure({ 'link.l1.latency': 5 }, 'b')
+  expect(one.topology.path('a', 'b')).toBeUndefined()
+})
+
+test('a link and its acceptance at the same time confirm it, through any replicas', async () => {
+  await using replicas = await startReplicas({ replicas: 2, areAccepted: false })
+  const { one, two } = replicas
+  const [a, b] = [one.connect('a'), two.connect('b')]
+  await Promise.all([a.report(['b', 'l1']), b.verify('a', 'of a')])
+  for (const { topology } of [one, two])
+    await until(() => expect(topology.path('a', 'b')?.linkIds).toEqual(['l1']))
 })
 
 test('a replica that starts later, or receives no hints, reads the links', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Link } from './link.js'
+import { isUsable, type Link } from './link.js'
 import { openLinkGraph, type RouterCosts } from './link-graph.js'
 
 const linkOf = (id: string, sourceId: string, destinationId: string, more: Partial<Link> = {}): Link => ({
@@ -91,6 +91,7 @@ const change = fc.oneof(
     ends: fc.uniqueArray(routerId, { minLength: 2, maxLength: 2 }),
     staticCost: fc.nat(30),
     isDown: fc.boolean(),
+    isConfirmed: fc.boolean(),
   }),
   fc.record({ gone: fc.nat(9) }),
   fc.record({ router: routerId, isOnline: fc.boolean() }),
@@ -109,7 +110,7 @@ function cheapest({ links, online, costs }: Model, fromId: string, toId: string)
     if (at === toId) return 0
     if (at !== fromId && costs.get(at)?.noTraversal) return Infinity
     const steps = [...links.values()].flatMap((link) => {
-      if (link.isDown || (link.sourceId !== at && link.destinationId !== at)) return []
+      if (!isUsable(link) || (link.sourceId !== at && link.destinationId !== at)) return []
       const next = link.sourceId === at ? link.destinationId : link.sourceId
       if (visited.includes(next) || !online.has(next)) return []
       const step = link.staticCost + 2 + 3 + Math.max(costs.get(next)?.cost ?? 0, 10)

@@ -1,5 +1,5 @@
 import { openHeap } from './heap.js'
-import { type Link, linkCost } from './link.js'
+import { isUsable, type Link, linkCost } from './link.js'
 
 /** Routers in order, with the link between each two of them. */
 export interface Path {
@@ -20,7 +20,7 @@ export interface LinkGraph {
   deleteLink(id: string): void
   setOnline(routerId: string, isOnline: boolean): void
   setCosts(routerId: string, costs: RouterCosts): void
-  /** Over links that are not down, between routers that are online. */
+  /** Over usable links, between routers that are online. */
   path(fromId: string, toId: string): Path | undefined
 }
 
@@ -122,7 +122,7 @@ export function openLinkGraph(now: () => number = () => performance.now()): Link
       }
       edge.link = link
       edge.cost = linkCost(link)
-      if (before.isDown !== link.isDown || before.staticCost !== link.staticCost) trees.clear()
+      if (isUsable(before) !== isUsable(link) || before.staticCost !== link.staticCost) trees.clear()
       else oldestLatency ??= now()
     },
 
@@ -187,7 +187,7 @@ function cheapestPaths(from: Router, byIndex: readonly (Router | undefined)[]): 
     const costSoFar = costs[index] ?? 0
     for (const edge of router.edges) {
       const next = otherEnd(edge, router)
-      if (edge.link.isDown || !next.isOnline || isDone[next.index]) continue
+      if (!isUsable(edge.link) || !next.isOnline || isDone[next.index]) continue
       const cost = costSoFar + edge.cost + Math.max(next.cost, LEAST_ROUTER_COST)
       if (cost >= (costs[next.index] ?? 0)) continue
       costs[next.index] = cost

@@ -13,10 +13,15 @@ export interface Link {
   readonly destinationLatencyMs: number
   /** Taken out of service by an administrator. */
   readonly isDown: boolean
+  /** Both routers have reported it. Absent: a replica of the former release does not say. */
+  readonly isConfirmed?: boolean
 }
 
 /** Until its routers report a latency, a link costs more than any measured one. */
 export const INITIAL_LATENCY_MS = 65_000
+
+/** Whether circuits may use it. */
+export const isUsable = ({ isDown, isConfirmed = true }: Link): boolean => isConfirmed && !isDown
 
 export const linkCost = ({ staticCost, sourceLatencyMs, destinationLatencyMs }: Link): number =>
   staticCost + Math.floor(sourceLatencyMs) + Math.floor(destinationLatencyMs)

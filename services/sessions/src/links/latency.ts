@@ -1,9 +1,22 @@
 import type { LinkMetrics } from '@overlay/channel'
 import { nextLatency } from '../domain/link.js'
-import type { LinkLatency, LinkRow } from '../store/link.js'
+import type { LinkAcceptance, LinkLatency, LinkRow } from '../store/link.js'
 
 const NS_PER_MS = 1e6
 const MOST_MS = 600_000
+
+/** What a router has accepted by its metrics: links of others that wait for its word. */
+export const acceptedLinks = (
+  routerId: string,
+  links: readonly LinkRow[],
+  { histograms }: LinkMetrics,
+): readonly LinkAcceptance[] =>
+  links
+    .filter(
+      ({ id, destinationId, isConfirmed }) =>
+        isConfirmed === false && destinationId === routerId && histograms.has(`link.${id}.latency`),
+    )
+    .map(({ sourceId }) => ({ listenerId: routerId, dialerId: sourceId }))
 
 /** The latencies to store after a router has reported its metrics, out of its links. */
 export function latenciesOf(

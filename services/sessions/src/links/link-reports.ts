@@ -1,8 +1,9 @@
 import { type Fault, FaultSubject, type RouterLinks } from '@overlay/channel'
+import { pagesOf } from '@overlay/platform/async'
 import { metrics } from '@overlay/platform/process'
 import type { RouterChannel } from '../control/router-channel.js'
 import { isIdentifier } from '../domain/router-text.js'
-import type { LinkRow, ReportedLink } from '../store/link.js'
+import type { LinkAcceptance, LinkRow, ReportedLink } from '../store/link.js'
 import { emitLinkEvent } from './link-events.js'
 import type { LinksDeps } from './links.js'
 import { openReportQueue, type ReportQueue } from './report-queue.js'
@@ -12,6 +13,8 @@ export interface LinkReports {
   connected(router: RouterChannel): void
   disconnected(router: RouterChannel): void
   report(router: RouterChannel, message: RouterLinks): Promise<void>
+  /** The router has a link that this one has dialed. */
+  accept(router: RouterChannel, dialerId: string): Promise<void>
   fault(router: RouterChannel, fault: Fault): Promise<void>
 }
 
@@ -24,6 +27,7 @@ interface Connection {
 
 const MOST_LINKS = 4096
 const CONFIRM_MS = 2000
+const PAGE = 250
 
 export function openLinkReports(
   deps: Pick<LinksDeps, 'topology' | 'messages' | 'events' | 'log' | 'confirmMs'> & {
@@ -85,21 +89,36 @@ export function openLinkReports(
       return connection.enqueue(1 + links.length, async (persist) => {
         if (router.channel.closed.aborted) return
         const room = MOST_LINKS - dialedBy(routerId).length
-        const accepted = links.filter(({ id }, i) => i < room || table.get(id))
-        note(router, connection, accepted)
-        const stored = new Set((await persist(() => table.report(accepted))).map(({ id }) => id))
-        const known = accepted.flatMap(({ id }) => {
-          const link = table.get(id)
-          return link?.sourceId === routerId ? [link] : []
-        })
-        metrics.routerForeign.inc({ subject: 'link' }, count - known.length)
-        for (const link of known) {
-          if (!topology.isOnline(link.destinationId))
-            emitLinkEvent(events, 'routerLinkDisconnectedDest', { id: link.id })
-          emitLinkEvent(events, stored.has(link.id) ? 'routerLinkNew' : 'routerLinkKnown', link)
+        const taken = links.filter(({ id }, i) => i < room || table.get(id))
+        note(router, connection, taken)
+        let own = 0
+        for (const page of pagesOf(taken, PAGE)) {
+          const accepted = page.filter(({ id, destinationId }) =>
+            isBetween(table.get(id), destinationId, routerId),
+          )
+          await persist(() =>
+            table.accept(accepted.map((link) => acceptanceOf(routerId, link.destinationId))),
+          )
+          const stored = new Set((await persist(() => table.report(page))).map(({ id }) => id))
+          const known = page.flatMap(({ id }) => {
+            const link = table.get(id)
+            return link?.sourceId === routerId ? [link] : []
+          })
+          own += accepted.length + known.length
+          for (const link of known) {
+            if (!topology.isOnline(link.destinationId))
+              emitLinkEvent(events, 'routerLinkDisconnectedDest', { id: link.id })
+            emitLinkEvent(events, stored.has(link.id) ? 'routerLinkNew' : 'routerLinkKnown', link)
+          }
         }
+        metrics.routerForeign.inc({ subject: 'link' }, count - own)
       })
     },
+
+    accept: (router, dialerId) =>
+      connectionOf(router).enqueue(1, (persist) =>
+        persist(() => table.accept([acceptanceOf(router.routerId, dialerId)])),
+      ),
 
     async fault(router, { id, subject, iteration }) {
       if (!isIdentifier(id)) return // no link has such an id
@@ -129,6 +148,11 @@ export function openLinkReports(
     },
   }
 }
+
+const acceptanceOf = (listenerId: string, dialerId: string): LinkAcceptance => ({ listenerId, dialerId })
+
+const isBetween = (link: LinkRow | undefined, sourceId: string, destinationId: string): boolean =>
+  link?.sourceId === sourceId && link.destinationId === destinationId
 
 /** The valid ones, each once. */
 function linksIn({ links }: RouterLinks, sourceId: string): readonly ReportedLink[] {

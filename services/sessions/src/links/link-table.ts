@@ -3,9 +3,12 @@ import type { Bus } from '@overlay/platform/change-log'
 import { batch, type Db } from '@overlay/platform/postgres'
 import type { Logger } from 'pino'
 import {
+  acceptLinks,
+  confirmLinks,
   deleteFailedLinks,
   deleteLinks,
   deleteStaleLinks,
+  type LinkAcceptance,
   type LinkFault,
   type LinkLatency,
   type LinkRow,
@@ -37,6 +40,8 @@ export interface LinkTable extends AsyncDisposable {
   of(routerId: string): readonly LinkRow[]
   /** Stores what a router reports about its links. Returns the links that are new or dialed again. */
   report(links: readonly ReportedLink[]): Promise<readonly LinkRow[]>
+  /** Stores that a router has links of others. Links that it accepts are confirmed, now or when they are reported. */
+  accept(acceptances: readonly LinkAcceptance[]): Promise<void>
   /** Deletes a link that has failed. Empty: it is unknown here, has been dialed again, or is not the router's. */
   fail(fault: LinkFault): Promise<readonly LinkRow[]>
   setLatencies(latencies: readonly LinkLatency[]): Promise<void>
@@ -124,6 +129,8 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
       const links = newest(reports.flatMap((report) => ('links' in report ? report.links : [])))
       const changed = links.length > 0 ? await reportLinks(db, replicaId, links) : []
       share(changed)
+      const open = changed.filter(({ isConfirmed }) => isConfirmed === false)
+      if (open.length > 0) share(await confirmLinks(db, open))
       const faults = reports.flatMap((report) => ('fault' in report ? [report.fault] : []))
       const deleted = faults.length > 0 ? await deleteFailedLinks(db, faults) : []
       share([], deleted)
@@ -139,6 +146,20 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
         failed.delete(report.fault.id) // of two reports, the first one
         return link ? [link] : []
       })
+    },
+    { limit: MESSAGES_PER_STATEMENT },
+  )
+
+  const accept = batch(
+    async (lists: readonly (readonly LinkAcceptance[])[]) => {
+      const acceptances = lists.flat()
+      await acceptLinks(db, acceptances)
+      const ends = acceptances.map(({ listenerId, dialerId }) => ({
+        sourceId: dialerId,
+        destinationId: listenerId,
+      }))
+      share(await confirmLinks(db, ends))
+      return lists.map(() => undefined)
     },
     { limit: MESSAGES_PER_STATEMENT },
   )
@@ -165,6 +186,9 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
     of: memory.of,
     report: (links) => write({ links }),
     fail: (fault) => write({ fault }),
+    async accept(acceptances) {
+      if (acceptances.length > 0) await accept(acceptances)
+    },
     async setLatencies(latencies) {
       if (latencies.length > 0) await measure(latencies)
     },

@@ -9,13 +9,13 @@ import type { RouterChannels, RouterMessages } from '../control/router-channel.j
 import type { RouterPresence } from '../control/router-presence.js'
 import type { LinkRow, LinkSettings } from '../store/link.js'
 import type { KnownRouters } from './known-routers.js'
-import { latenciesOf } from './latency.js'
+import { acceptedLinks, latenciesOf } from './latency.js'
 import { emitLinkEvent } from './link-events.js'
 import { openLinkReports } from './link-reports.js'
 import type { LiveTopology } from './live-topology.js'
 import { openPeers } from './peers.js'
 import { staleLinks } from './stale-links.js'
-import { verifyRouter } from './verify-router.js'
+import { refusalOf, verification } from './verify-router.js'
 
 export interface LinksDeps {
   readonly topology: LiveTopology
@@ -83,16 +83,22 @@ export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & As
       onMessage(ctrlType.fault, Fault, (fault, _, router) => {
         if (linkFaults.has(fault.subject)) return reports.fault(router, fault)
       }),
-      onMessage(ctrlType.verifyRouter, VerifyRouter, (claim, message, { channel }) => {
-        channel.reply(message, verifyRouter(routers, claim))
+      onMessage(ctrlType.verifyRouter, VerifyRouter, async (claim, message, router) => {
+        const refusal = refusalOf(routers.get(claim.routerId), claim.fingerprints)
+        router.channel.reply(message, verification(refusal))
+        if (refusal === undefined) await reports.accept(router, claim.routerId)
       }),
       onMessage(
         ctrlType.metrics,
         LinkMetrics,
         async (measured, _, { routerId }) => {
-          if (measured.sourceId === routerId)
-            await table.setLatencies(latenciesOf(routerId, table.of(routerId), measured))
-          else metrics.routerForeign.inc({ subject: 'link' })
+          if (measured.sourceId !== routerId) {
+            metrics.routerForeign.inc({ subject: 'link' })
+            return
+          }
+          const links = table.of(routerId)
+          await table.accept(acceptedLinks(routerId, links, measured))
+          await table.setLatencies(latenciesOf(routerId, links, measured))
         },
         { mostBytes: LIST_BYTES },
       ),

@@ -1,21 +1,16 @@
-import { contentType, encodeBool, headerKey, type Outgoing, type VerifyRouter } from '@overlay/channel'
+import { contentType, encodeBool, headerKey, type Outgoing } from '@overlay/channel'
 import { standingOf } from '../domain/hello.js'
 import type { KnownRouters } from './known-routers.js'
 
 /** Answers a router that asks whether the peer of a new link is the router that it claims to be. */
-export function verifyRouter(
-  routers: Pick<KnownRouters, 'get'>,
-  { routerId, fingerprints }: VerifyRouter,
-): Outgoing {
-  const refusal = refusalOf(routers.get(routerId), fingerprints)
-  return {
-    type: contentType.result,
-    headers: new Map([[headerKey.resultSuccess, encodeBool(refusal === undefined)]]),
-    body: Buffer.from(refusal ?? 'the router is verified'),
-  }
-}
+export const verification = (refusal: string | undefined): Outgoing => ({
+  type: contentType.result,
+  headers: new Map([[headerKey.resultSuccess, encodeBool(refusal === undefined)]]),
+  body: Buffer.from(refusal ?? 'the router is verified'),
+})
 
-function refusalOf(
+/** Undefined: it is that router. */
+export function refusalOf(
   router: ReturnType<KnownRouters['get']>,
   fingerprints: readonly string[],
 ): string | undefined {

@@ -21,6 +21,12 @@ export interface LinkFault {
   readonly iteration: number
 }
 
+/** A router has a link that another one has dialed: it had the peer verified, or reports the link. */
+export interface LinkAcceptance {
+  readonly listenerId: string
+  readonly dialerId: string
+}
+
 /** A measured latency, in milliseconds. */
 export interface LinkLatency {
   readonly id: string
@@ -38,7 +44,7 @@ const columns = sql`
   link.id, link.source_id as "sourceId", link.destination_id as "destinationId", link.protocol,
   link.dial_address as "dialAddress", link.iteration, link.static_cost as "staticCost",
   link.source_latency_ms as "sourceLatencyMs", link.destination_latency_ms as "destinationLatencyMs",
-  link.is_down as "isDown", link.version`
+  link.is_down as "isDown", link.is_confirmed as "isConfirmed", link.version`
 
 export async function readLinks(db: Db): Promise<readonly LinkRow[]> {
   const { rows } = await db.query<LinkRow>(sql`select ${columns} from link`, 'read-links')
@@ -74,9 +80,10 @@ export async function reportLinks(
   const { rows: changed } = await db.query<LinkRow>(
     sql`
     insert into link (id, source_id, destination_id, protocol, dial_address, iteration,
-                      source_latency_ms, destination_latency_ms, replica_id)
+                      source_latency_ms, destination_latency_ms, replica_id, is_confirmed)
     select reported.id, source_id, destination_id, protocol, dial_address, iteration,
-           ${INITIAL_LATENCY_MS}::float8, ${INITIAL_LATENCY_MS}::float8, ${replicaId}
+           ${INITIAL_LATENCY_MS}::float8, ${INITIAL_LATENCY_MS}::float8, ${replicaId},
+           exists (select from link_acceptance where listener_id = destination_id and dialer_id = source_id)
       from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as reported (
            id text, source_id text, destination_id text, protocol text, dial_address text, iteration bigint)
       join router on router.id = destination_id
@@ -86,12 +93,56 @@ export async function reportLinks(
            dial_address = excluded.dial_address, iteration = excluded.iteration,
            source_latency_ms = excluded.source_latency_ms,
            destination_latency_ms = excluded.destination_latency_ms, replica_id = excluded.replica_id,
+           is_confirmed = excluded.is_confirmed,
            version = nextval('link_version'), updated_at = now()
      where link.source_id = excluded.source_id and link.iteration < excluded.iteration
  returning ${columns}`,
     'report-links',
   )
   return changed
+}
+
+/** Stores that these links exist at both ends. */
+export async function acceptLinks(db: Db, acceptances: readonly LinkAcceptance[]): Promise<void> {
+  await db.query(
+    sql`
+    insert into link_acceptance (listener_id, dialer_id)
+    select distinct listener.id, dialer.id
+      from unnest(${acceptances.map(({ listenerId }) => listenerId)}::text[],
+                  ${acceptances.map(({ dialerId }) => dialerId)}::text[]) as accepted (listener_id, dialer_id)
+      join router as listener on listener.id = listener_id
+      join router as dialer on dialer.id = dialer_id
+     order by listener.id, dialer.id
+        on conflict do nothing`,
+    'accept-links',
+  )
+}
+
+/**
+ * Confirms links whose acceptance is stored, and returns them. After each report and each acceptance: of two at the same
+ * time, the later one sees both.
+ */
+export async function confirmLinks(
+  db: Db,
+  ends: readonly Pick<Link, 'sourceId' | 'destinationId'>[],
+): Promise<readonly LinkRow[]> {
+  const { rows } = await db.query<LinkRow>(
+    sql`
+    with confirmed as (
+         select link.id
+           from link
+           join link_acceptance on listener_id = destination_id and dialer_id = source_id
+          where not is_confirmed
+            and (source_id, destination_id) in (
+                select * from unnest(${ends.map(({ sourceId }) => sourceId)}::text[],
+                                     ${ends.map(({ destinationId }) => destinationId)}::text[]))
+          order by link.id for update of link)
+    update link set is_confirmed = true, version = nextval('link_version'), updated_at = now()
+     where link.id in (select id from confirmed)
+ returning ${columns}`,
+    'confirm-links',
+  )
+  return rows
 }
 
 /** Deletes links that have failed, and returns them. Ignores reports about earlier iterations and by other routers. */
