@@ -1,5 +1,6 @@
 import { ctrlType, InspectRequest, InspectResponse } from '@overlay/channel'
-import { pagesOf } from '@overlay/platform/async'
+import { pagesOf, yielder } from '@overlay/platform/async'
+import { decodeLimited } from '../control/handlers.js'
 import { hasCircuitEnd } from '../domain/circuit-inspection.js'
 import type { Circuit } from '../store/circuit.js'
 import { ended } from '../store/end-circuits.js'
@@ -36,16 +37,18 @@ export async function verifyCircuits({ db, messages, presence, log, ending }: Ve
   })
   const inspect = async ([routerId, ends]: readonly [string, readonly CircuitEnd[]]): Promise<string[]> => {
     const missing: string[] = []
+    const yieldNow = yielder()
     for (const page of pagesOf(ends, PER_REQUEST)) {
       const requestedValues = page.map(({ circuitId }) => `circuit:${circuitId}`)
       const body = InspectRequest.encode({ requestedValues }).finish()
       const answer = await messages.request(routerId, { type: ctrlType.inspectRequest, body }, INSPECT_MS)
-      const { success, values } = InspectResponse.decode(answer.body)
+      const { success, values } = decodeLimited(InspectResponse, answer.body).message
       if (answer.type !== ctrlType.inspectResponse || !success) throw new Error('no inspection')
       const found = new Map(values.map(({ name, value }) => [name, value]))
       for (const { circuitId, address } of page) {
         const value = found.get(`circuit:${circuitId}`)
         if (value === undefined || !hasCircuitEnd(value, address)) missing.push(circuitId)
+        await yieldNow()
       }
     }
     return missing

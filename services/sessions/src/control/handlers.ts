@@ -39,6 +39,9 @@ const MOST_READS = 100_000
 const READS_PER_UNIT = 8
 const UNITS_PER_ITEM = 20
 
+/** Decodes what a router sends. Throws TooManyFields, or what the decoder throws. */
+export const decodeLimited = <T>(codec: Decoder<T>, body: Buffer) => decodeBounded(codec, body, MOST_READS)
+
 export interface MessageOptions<T> extends Pick<Handler, 'mostBytes'> {
   /** How many entities the message is about, if not about one. */
   readonly items?: (body: T) => number
@@ -54,7 +57,7 @@ export const onMessage = <T>(
   type,
   mostBytes,
   prepare(message, router, spend) {
-    const { message: body, reads } = decodeBounded(codec, message.body, MOST_READS)
+    const { message: body, reads } = decodeLimited(codec, message.body)
     spend?.(reads / READS_PER_UNIT + items(body) * UNITS_PER_ITEM)
     return () => handle(body, message, router)
   },

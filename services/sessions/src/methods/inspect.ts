@@ -2,6 +2,7 @@ import { ctrlType, InspectRequest, InspectResponse } from '@overlay/channel'
 import { boundedQueue } from '@overlay/platform/async'
 import { type InspectedValue, invalid, type Methods, type SessionsServiceService } from '@overlay/rpc'
 import { RE2JS } from 're2js'
+import { decodeLimited } from '../control/handlers.js'
 import { costsOfReplica } from '../store/terminator-cost.js'
 import type { Deps } from './deps.js'
 
@@ -59,7 +60,7 @@ async function ofRouter(
   const body = InspectRequest.encode({ requestedValues }).finish()
   try {
     const answer = await messages.request(routerId, { type: ctrlType.inspectRequest, body }, ROUTER_MS)
-    const { errors, values } = InspectResponse.decode(answer.body)
+    const { errors, values } = decodeLimited(InspectResponse, answer.body).message
     return {
       errors: errors.map((text) => `${routerId}: ${text}`),
       values: values.map(({ name, value }) => ({ appId: routerId, name, value })),
