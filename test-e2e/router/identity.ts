@@ -12,21 +12,28 @@ export interface RouterIdentity {
   readonly caPem: string
 }
 
-/** Creates an edge router and enrolls it, as routers do. */
+const kinds = {
+  'edge-routers': 'erott',
+  'transit-routers': 'trott',
+} as const
+
+/** Creates a router and enrolls it, as routers do. */
 export async function enrollRouter(
   admin: Admin,
   server: Server,
   body: { readonly name: string; readonly [member: string]: unknown },
+  kind: keyof typeof kinds = 'edge-routers',
 ): Promise<RouterIdentity> {
-  const id = await admin.create('edge-routers', body)
-  const { enrollmentToken } = await admin.request<{ enrollmentToken: string }>('GET', `/edge-routers/${id}`)
-  return redeem(server, { id, name: body.name, token: enrollmentToken })
+  const id = await admin.create(kind, body)
+  const { enrollmentToken } = await admin.request<{ enrollmentToken: string }>('GET', `/${kind}/${id}`)
+  return redeem(server, { id, name: body.name, token: enrollmentToken }, kinds[kind])
 }
 
-/** Redeems the enrollment of an edge router that exists. */
+/** Redeems the enrollment of a router that exists. */
 export async function redeem(
   server: Server,
   { id, name, token }: { readonly id: string; readonly name: string; readonly token: string },
+  method: 'erott' | 'trott' = 'erott',
 ): Promise<RouterIdentity> {
   const names = [
     { type: 'dns' as const, value: 'localhost' },
@@ -36,7 +43,7 @@ export async function redeem(
   using anonymous = openClient(server, '/edge/client/v1')
   const answer = await anonymous.request<{ cert: string; serverCert: string; ca: string }>(
     'POST',
-    `/enroll?method=erott&token=${token}`,
+    `/enroll?method=${method}&token=${token}`,
     { certCsr: client.csr, serverCertCsr: listener.csr },
   )
   return {
