@@ -159,3 +159,17 @@ test('a reported connection shows through every replica until it lapses', async 
   )
   expect((await get(id)).hasEdgeRouterConnection).toBe(false)
 })
+
+test('a connection is deleted with its identity, and a late report adds none', async () => {
+  const id = await create('disconnected')
+  const rows = async () => {
+    const { rows } = await one.db.query(sql`select from identity_connection where identity_id = ${id}`)
+    return rows.length
+  }
+  await one.identity.reportConnections({ identityIds: [id] }, system())
+  expect(await rows()).toBe(1)
+  await one.entities.delete({ kind: 'identities', id }, system())
+  expect(await rows()).toBe(0)
+  await one.identity.reportConnections({ identityIds: [id] }, system())
+  expect(await rows()).toBe(0)
+})

@@ -9,12 +9,22 @@ export const isConnected = sql`
   exists (select from identity_connection c
            where c.identity_id = identity.id and c.seen_at > now() - interval '75 seconds')`
 
-/** Records that routers report connections of these identities. */
+/**
+ * Records that routers report connections of these identities. The lock of a new row keeps its identity until the row is
+ * there, so that a delete of the identity finds it. An identity that is being deleted is skipped.
+ */
 export async function saveConnections(tx: Db, identityIds: readonly string[]): Promise<void> {
   await tx.query(
     sql`
+    with known as (
+         update identity_connection set seen_at = now() where identity_id = any(${identityIds}::text[])
+         returning identity_id),
+         fresh as (
+         select id from identity
+          where id = any(${identityIds}::text[]) and id not in (select identity_id from known)
+            for key share skip locked)
     insert into identity_connection (identity_id, seen_at)
-    select id, now() from unnest(${identityIds}::text[]) as reported (id) order by id
+    select id, now() from fresh order by id
         on conflict (identity_id) do update set seen_at = excluded.seen_at`,
     'save-connections',
   )

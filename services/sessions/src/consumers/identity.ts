@@ -11,6 +11,7 @@ import { type Check, type CheckDeps, references } from '@overlay/platform/mainte
 import type { Change } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { everything, identityRevocation } from '../domain/revocation.js'
+import { deleteConnections } from '../store/identity-connection.js'
 import { recordRevocations } from '../store/revocation.js'
 import { endSessions } from '../store/session.js'
 import { changedRow, ENDED_AT_ONCE } from './changed-row.js'
@@ -18,6 +19,7 @@ import { noteRevocations, type RevocationListener } from './revoked.js'
 
 export const identityConsumer = (source: Source, listener: RevocationListener): ConsumerDefinition => ({
   source,
+  recordsDeletionsOf: [identity.kind],
   effects: identityEffects(listener),
 })
 
@@ -32,6 +34,7 @@ export const identityEffects = (listener: RevocationListener): Effects => ({
     const hasDeleted = apiSessions.length + identities.length > 0
     const ended = hasDeleted ? await endSessions(tx, which, ENDED_AT_ONCE) : []
     const hasMore = ended.length === ENDED_AT_ONCE
+    if (identities.length > 0) await deleteConnections(tx, sql`identity_id = any(${identities})`)
     const revocations = changes
       .filter(mayEndSessions)
       .map((change) => identityRevocation(changedRow(change), hasMore))
@@ -48,7 +51,8 @@ export const identityEffects = (listener: RevocationListener): Effects => ({
     return []
   },
 
-  async reload(tx, _rows, upto) {
+  async reload(tx, rows, upto) {
+    await deleteConnections(tx, sql`identity_id not in (${rows.ids(identity.kind)})`)
     listener.revoked?.('identity', upto)
     await recordRevocations(tx, 'identity', upto, [everything(upto.number)])
     return []

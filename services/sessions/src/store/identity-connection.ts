@@ -1,5 +1,7 @@
-import type { Db } from '@overlay/platform/postgres'
-import sql from 'sql-template-tag'
+import { identity } from '@overlay/model'
+import { lockEntities } from '@overlay/platform/change-log'
+import type { Database, Db, Tx } from '@overlay/platform/postgres'
+import sql, { type Sql } from 'sql-template-tag'
 
 /** A heartbeat counts for so long. Routers send one each 60 s, and it is saved within seconds. */
 const CONNECTED_SECONDS = 75
@@ -15,12 +17,21 @@ export async function connectedIdentities(db: Db, ids: readonly string[]): Promi
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Records that routers report connections of these identities. */
-export const saveConnections = (db: Db, identityIds: readonly string[]) =>
-  db.query(
-    sql`
-    insert into identity_connection (identity_id, seen_at)
-    select id, now() from unnest(${identityIds}::text[]) as reported (id) order by id
-        on conflict (identity_id) do update set seen_at = excluded.seen_at`,
-    'save-connections',
-  )
+/** Records that routers report connections of these identities, except deleted ones. */
+export const saveConnections = (db: Database, identityIds: readonly string[]): Promise<void> =>
+  db.transaction(undefined, async (tx) => {
+    const deleted = (await lockEntities(tx, new Map([[identity.kind, new Set(identityIds)]]))).get(
+      identity.kind,
+    )
+    const existing = identityIds.filter((id) => !deleted?.has(id))
+    await tx.query(
+      sql`
+      insert into identity_connection (identity_id, seen_at)
+      select id, now() from unnest(${existing}::text[]) as reported (id) order by id
+          on conflict (identity_id) do update set seen_at = excluded.seen_at`,
+      'save-connections',
+    )
+  })
+
+export const deleteConnections = (tx: Tx, which: Sql) =>
+  tx.query(sql`delete from identity_connection where ${which}`)
