@@ -1,4 +1,4 @@
-import type { Service as ServiceName } from '@overlay/model'
+import { identity, type Service as ServiceName } from '@overlay/model'
 import {
   type Bus,
   type ChangeLog,
@@ -52,6 +52,7 @@ import { oidcMethods } from './methods/oidc-methods.js'
 import { openSecondFactors } from './mfa/codes.js'
 import { openTokens } from './oidc/tokens.js'
 import { credentialLoader } from './store/credential-changes.js'
+import { identityLoader } from './store/identity-loader.js'
 import { passwordLookUps } from './store/password-look-ups.js'
 import { countSecondFactors } from './store/second-factors.js'
 import { openSessionBatches } from './store/session-batches.js'
@@ -188,7 +189,11 @@ export function openService(options: ServiceOptions) {
     },
     { bus: options.bus, log, loaded: 'background' },
   )
-  const loaders = { ...loadersOf(db, kinds), [CREDENTIALS]: credentialLoader(db) }
+  const loaders = {
+    ...loadersOf(db, kinds),
+    [identity.kind]: identityLoader(db),
+    [CREDENTIALS]: credentialLoader(db),
+  }
   return {
     entities,
     consumers,

@@ -220,6 +220,18 @@ test('a requested enrollment is in the change with its token, which no audit row
   expect(rows[0]?.text).not.toContain(payload.enrollmentWanted.token)
 })
 
+test('a load has the enrollment that an identity was created with, without its token', async () => {
+  const enrolled = await create({ name: 'promised', enrollment: { updb: 'promised-user' } })
+  const plain = await create({ name: 'unpromised' })
+  const promised = new Map<string, unknown>()
+  for await (const { changes } of one.changes.load({ kinds: ['identities'] }, system()))
+    for (const { id, json } of changes)
+      promised.set(id, parsed<{ enrollmentPromised?: unknown }>(json).enrollmentPromised)
+  const id = identity.world.wishes.at(-1)?.id
+  expect(promised.get(enrolled.id)).toEqual({ id, method: 'updb', username: 'promised-user' })
+  expect([promised.has(plain.id), promised.get(plain.id)]).toEqual([true, undefined])
+})
+
 test('members that a patch does not name stay', async () => {
   const { id } = await create({ name: 'patched', roleAttributes: ['a'], externalId: 'patched-ext' })
   await update(id, { name: 'patched too' })

@@ -151,7 +151,13 @@ test('a load ends enrollments of deleted identities and redeemed ones, and none 
 const unexpected = (): never => {
   throw new Error('nothing is to be issued')
 }
-const noIssuer = { issue: unexpected, renew: unexpected, jwtsOf: unexpected, caJwt: unexpected }
+const noIssuer = {
+  issue: unexpected,
+  issueAsOf: unexpected,
+  renew: unexpected,
+  jwtsOf: unexpected,
+  caJwt: unexpected,
+}
 
 const enrollmentOfRouter = {
   token: randomUUID(),

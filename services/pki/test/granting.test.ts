@@ -121,3 +121,55 @@ test('an outstanding enrollment of the same method stays', async () => {
   await grant(second, await pki.identityHead())
   expect([(await rowOf(first.id))?.id, await rowOf(second.id)]).toEqual([first.id, undefined])
 })
+
+/** The row of an identity that was created with an enrollment, whose request pki has missed. */
+async function promise(createdAt: Date, id: string = randomUUID()): Promise<string> {
+  const identityId = randomUUID()
+  pki.names.set(identityId, 'alice')
+  await pki.follow('identity', 'identities', identityId, {
+    name: 'alice',
+    createdAt,
+    enrollmentPromised: { id, method: 'ott' },
+  })
+  return id
+}
+const before = (minutes: number): Date => new Date(Date.now() - minutes * 60_000)
+
+async function check(fix: boolean): Promise<readonly string[]> {
+  const found: string[] = []
+  for (const one of pki.checks)
+    for await (const findings of one({ fix, context })) found.push(...findings.map((f) => f.description))
+  return found
+}
+
+test('a load grants the enrollment that an identity was created with, for the rest of its time', async () => {
+  const createdAt = before(100)
+  const [recent, old, ended] = [await promise(createdAt), await promise(before(181)), randomUUID()]
+  const wish = { ...newWish(), id: ended }
+  await follow(wish)
+  await pki.entities.delete({ kind: 'enrollments', id: ended }, context)
+  await promise(createdAt, ended)
+  expect(await rowOf(recent)).toBeUndefined()
+
+  await pki.newTimeline('identity')
+  await expect.poll(() => rowOf(recent), { timeout: 30_000 }).toBeDefined()
+  const granted = await rowOf(recent)
+  expect(granted).toMatchObject({ method: 'ott' })
+  expect(Date.parse(String(granted?.expiresAt))).toBe(createdAt.getTime() + 180 * 60_000)
+  expect([await rowOf(old), await rowOf(ended)]).toEqual([undefined, undefined])
+
+  const later = await promise(before(1))
+  await pki.newTimeline('identity')
+  await expect.poll(() => rowOf(later), { timeout: 30_000 }).toBeDefined()
+  expect(await rowOf(recent)).toEqual(granted)
+})
+
+test('the integrity check reports an enrollment that an identity was created with and has not got, and grants it', async () => {
+  const missing = await promise(before(10))
+  const finding = `enrollment ${missing} is missing, though it follows from schema identity`
+  expect(await check(false)).toContain(finding)
+  expect(await rowOf(missing)).toBeUndefined()
+  expect(await check(true)).toContain(finding)
+  expect(await rowOf(missing)).toMatchObject({ method: 'ott' })
+  expect(await check(false)).not.toContain(finding)
+})

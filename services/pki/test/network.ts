@@ -5,6 +5,7 @@ import { noQuery } from '@overlay/platform/kind-store'
 import { type Database, openDatabase } from '@overlay/platform/postgres'
 import { type Context, EnrollmentWish, type EnrollRequest, Fault, ownContext } from '@overlay/rpc'
 import pino from 'pino'
+import sql from 'sql-template-tag'
 import type { Owners } from '../src/enroll/method.js'
 import { initPki } from '../src/init.js'
 import { openService, type ServiceOptions } from '../src/service.js'
@@ -149,6 +150,11 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     change,
     follow,
     identityHead: () => owners.identity.head(),
+    /** Begins another timeline, as a failover does, so that pki loads all rows again. */
+    async newTimeline(schema: 'identity' | 'sessions') {
+      await owners[schema].db.query(sql`update stream set timeline = gen_random_uuid()`)
+      await owners[schema].head()
+    },
     /** Adds an identity whose change requests this enrollment. */
     async wish(members: Partial<EnrollmentWish>) {
       const wish = { ...noWish, id: randomUUID(), token: randomUUID(), identityId: randomUUID(), ...members }

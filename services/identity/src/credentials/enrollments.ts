@@ -9,16 +9,10 @@ import {
   type PkiServiceService,
   type Written,
 } from '@overlay/rpc'
+import { type EnrollmentMember, requestedEnrollment } from '../domain/requested-enrollment.js'
 
 /** pki checks an enrollment before the write that requests it, and grants it from our changes. */
 export type Enrollments = Pick<Methods<PkiServiceService>, 'checkEnrollment' | 'grantEnrollment'>
-
-/** The `enrollment` member of an identity's create body. An object is an enrollment as reads show it: no request. */
-export interface EnrollmentMember {
-  readonly ott?: boolean | object
-  readonly ottca?: string | object
-  readonly updb?: string | object
-}
 
 /** The enrollment that a create body requests, with its id and token. */
 export function enrollmentIn(
@@ -26,13 +20,9 @@ export function enrollmentIn(
   identityId: string,
 ): EnrollmentWish | undefined {
   const member = body.enrollment as EnrollmentMember | null | undefined
-  // wire: only one takes effect, in this order
-  const { ott, ottca = '', updb } = member ?? {}
-  if (ott === true) return newEnrollment({ method: 'ott', identityId })
-  if (ottca !== '' && typeof ottca === 'string')
-    return newEnrollment({ method: 'ottca', identityId, caId: ottca })
-  if (updb === '') throw invalid('enrollment.updb', 'a username is required', '')
-  if (typeof updb === 'string') return newEnrollment({ method: 'updb', identityId, username: updb })
+  const requested = requestedEnrollment(member)
+  if (requested) return newEnrollment({ ...requested, identityId })
+  if (member?.updb === '') throw invalid('enrollment.updb', 'a username is required', '')
   return undefined
 }
 

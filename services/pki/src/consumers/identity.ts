@@ -4,13 +4,21 @@ import type { ConsumerDefinition, RowChange } from '@overlay/platform/change-log
 import { payloadDecoder } from '@overlay/platform/kind-store'
 import { type Check, type CheckDeps, copies } from '@overlay/platform/maintenance'
 import type { Tx } from '@overlay/platform/postgres'
-import type { Change, EnrollmentWish } from '@overlay/rpc'
+import { type Change, EnrollmentWish } from '@overlay/rpc'
+import type { Enrollment } from '../domain/enrollment.js'
+import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import { endEnrollments, endEnrollmentsOfOwners } from '../store/ended-enrollments.js'
 import { insertEnrollments } from '../store/enrollments.js'
 import type { EagerSteps } from './eager-steps.js'
 import { type ConsumerDeps, endEnrollmentsOfDeleted, ownerChecks } from './owners.js'
 
-const decodeIdentity = payloadDecoder<typeof identity, { enrollmentWanted: EnrollmentWish }>(identity)
+interface Extra {
+  readonly enrollmentWanted: EnrollmentWish
+  /** Of loaded rows: the enrollment with which the identity was created. */
+  readonly enrollmentPromised: Partial<EnrollmentWish>
+}
+
+const decodeIdentity = payloadDecoder<typeof identity, Extra>(identity)
 const decodeAuthenticator = payloadDecoder(authenticator)
 
 /** What a change of identity means here. */
@@ -31,6 +39,11 @@ function stepOf(change: Change): Step | undefined {
   return wish && { sort: 'requested', id: wish.id, wish }
 }
 
+export interface IdentityConsumer extends ConsumerDefinition {
+  /** The effect of rows of a load. */
+  applyLoaded(tx: Tx, rows: readonly Change[]): Promise<readonly RowChange[]>
+}
+
 /** Consecutive steps of one sort, which share a statement. */
 function runsOf(changes: readonly Change[]): readonly (readonly Step[])[] {
   const runs: Step[][] = []
@@ -43,12 +56,23 @@ function runsOf(changes: readonly Change[]): readonly (readonly Step[])[] {
 }
 
 /**
+ * The enrollments with which these identities were created, unless they have expired. A wish is in one change only, which
+ * a load may have skipped, and a failover may have lost the enrollment. What exists or has ended is not granted again.
+ */
+const promisedTo = (changes: readonly Change[], issuer: EnrollmentIssuer): readonly Enrollment[] =>
+  changes.flatMap((change) => {
+    if (change.kind !== identity.kind) return []
+    const { enrollmentPromised: promised, createdAt } = decodeIdentity(change) ?? {}
+    if (!promised || !createdAt) return []
+    const wish = EnrollmentWish.fromPartial({ ...promised, identityId: change.id })
+    return issuer.issueAsOf(wish, new Date(createdAt)) ?? []
+  })
+
+/**
  * Grants the enrollment that a change of an identity requests, ends the redeemed one, and ends all of a deleted identity. A step that
  * was taken eagerly stays taken: the change that calls for it has no effect.
  */
-export function identityConsumer(
-  deps: ConsumerDeps & { readonly eagerSteps: EagerSteps },
-): ConsumerDefinition {
+export function identityConsumer(deps: ConsumerDeps & { readonly eagerSteps: EagerSteps }): IdentityConsumer {
   const { source, issuer, names, eagerSteps } = deps
   const applyRun = async (tx: Tx, run: readonly Step[]): Promise<readonly RowChange[]> => {
     const ids = run.map(({ id }) => id)
@@ -69,8 +93,14 @@ export function identityConsumer(
     for (const run of runsOf(changes)) pushAll(own, await applyRun(tx, run))
     return own
   }
+  const applyLoaded = async (tx: Tx, changes: readonly Change[]): Promise<readonly RowChange[]> => {
+    const promised = promisedTo(changes, issuer)
+    const granted = promised.length > 0 ? await insertEnrollments(tx, promised) : []
+    return [...granted, ...(await apply(tx, changes))]
+  }
   return {
     source,
+    applyLoaded,
     recordsDeletionsOf: [identity.kind],
     effects: {
       kinds: [identity.kind, authenticator.kind],
@@ -84,7 +114,7 @@ export function identityConsumer(
       async reload(tx, rows) {
         const own: RowChange[] = []
         for (const kind of [identity.kind, authenticator.kind])
-          for await (const page of rows.pages(kind)) pushAll(own, await apply(tx, page))
+          for await (const page of rows.pages(kind)) pushAll(own, await applyLoaded(tx, page))
         pushAll(own, await endEnrollmentsOfDeleted(tx, names, 'identities', rows))
         return own
       },
@@ -92,11 +122,10 @@ export function identityConsumer(
   }
 }
 
-/** Rows of identities are not compared: the wish for an enrollment is in one change only. */
 export const identityChecks = (
-  { source, effects }: ConsumerDefinition,
+  { source, effects, applyLoaded }: IdentityConsumer,
   deps: CheckDeps,
 ): readonly Check[] => [
-  copies(deps, { source, ...effects, kinds: [authenticator.kind] }),
+  copies(deps, { source, kinds: effects.kinds, apply: applyLoaded }),
   ...ownerChecks(deps, 'identities'),
 ]

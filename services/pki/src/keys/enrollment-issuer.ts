@@ -10,6 +10,8 @@ import type { Keyring } from './keyring.js'
 /** Creates enrollments, and signs their tokens when they are read. It stores nothing. */
 export interface EnrollmentIssuer {
   issue(wish: EnrollmentWish): Enrollment
+  /** The enrollment as it would have been issued then. Undefined: it would have expired. */
+  issueAsOf(wish: EnrollmentWish, then: Date): Enrollment | undefined
   /** The same enrollment with another token and another end. */
   renew(enrollment: Enrollment, expiresAt: Date): Enrollment
   /** Signed with the active server key, in the order of the enrollments. */
@@ -49,20 +51,25 @@ export function openEnrollmentIssuer(options: IssuerOptions): EnrollmentIssuer {
     signed.catch(() => jwts.delete(key)) // the callers get the failure
     return signed
   }
+  function issue(wish: EnrollmentWish, then = now()): Enrollment {
+    const minutes = wish.identityId ? identityMinutes : routerMinutes
+    return {
+      id: wish.id || newId('base62'), // wire: longer than those that the system chooses
+      token: wish.token || randomUUID(),
+      method: wish.method as EnrollmentMethod,
+      identityId: wish.identityId || null,
+      edgeRouterId: wish.edgeRouterId || null,
+      transitRouterId: wish.transitRouterId || null,
+      caId: wish.caId || null,
+      username: wish.username || null,
+      expiresAt: new Date(wish.expiresAtMs || then.getTime() + minutes * 60_000),
+    }
+  }
   return {
-    issue(wish) {
-      const minutes = wish.identityId ? identityMinutes : routerMinutes
-      return {
-        id: wish.id || newId('base62'), // wire: longer than those that the system chooses
-        token: wish.token || randomUUID(),
-        method: wish.method as EnrollmentMethod,
-        identityId: wish.identityId || null,
-        edgeRouterId: wish.edgeRouterId || null,
-        transitRouterId: wish.transitRouterId || null,
-        caId: wish.caId || null,
-        username: wish.username || null,
-        expiresAt: new Date(wish.expiresAtMs || now().getTime() + minutes * 60_000),
-      }
+    issue: (wish) => issue(wish),
+    issueAsOf(wish, then) {
+      const enrollment = issue(wish, then)
+      return enrollment.expiresAt > now() ? enrollment : undefined
     },
     renew: (enrollment, expiresAt) => ({ ...enrollment, token: randomUUID(), expiresAt }),
     async jwtsOf(enrollments) {
