@@ -194,6 +194,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       createSession: gateway,
       reEnrollEdgeRouter: gateway,
       admitRouter: ['pki'],
+      claimRouterHosts: ['pki'],
       extendRouter: gateway,
       describeRouters: ['gateway', 'policy'],
       getRoutePath: gateway,

@@ -33,6 +33,7 @@ const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
   ...[policy.getPolicyAdvice, policy.listServiceConfigs, policy.getPostureData, policy.listFailedRequests],
   // a repeated create of a session finds the first one
   ...[sessions.createSession, sessions.describeRouters, sessions.getRoutePath, sessions.inspect],
+  sessions.claimRouterHosts,
 ]
 
 /** Methods that may be executed twice: reads, and writes whose repetition changes nothing. */

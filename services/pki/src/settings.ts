@@ -84,7 +84,7 @@ export const pkiSettings = {
   routerNames: {
     ...setting.text(
       'OVERLAY_ROUTER_NAMES',
-      'Host names, addresses and subnets that certificates of routers may contain, separated by commas: `*.example.org`, `[name].example.org`, `[id].example.org`, `10.0.0.0/8`; empty: all except those of the product',
+      'Host names, addresses and subnets that certificates of routers may contain, separated by commas: `*.example.org`, `[name].example.org`, `[id].example.org`, `10.0.0.0/8`; empty: all except those of the product. Exact names and addresses, and names with `[name]` or `[id]`, may also be wildcards or those of several routers',
       { default: '' },
     ),
     parse: (text = '') => namePatternsIn(text),

@@ -71,12 +71,13 @@ test.each(['RSA-2048', 'P-256', 'P-384'] as const)(
         log: pino({ enabled: false }),
         now: () => now,
       }
-      const router = await issueRouterCertificates({ signer, trustDomain, server }, naming, {
-        routerId: 'r1',
-        name: undefined,
-        client: csr,
-        server: csr,
-      })
+      const requests = { routerId: 'r1', name: undefined, client: csr, server: csr }
+      const router = await issueRouterCertificates(
+        { signer, trustDomain, server },
+        naming,
+        requests,
+        async () => [],
+      )
       clients.set(`router ${of}`, router.certPem)
       servers.set(`router server ${of}`, router.serverCertPem)
       const { pem: own } = await issueServer(signer, {

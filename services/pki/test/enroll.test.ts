@@ -175,6 +175,21 @@ test('a router that requests names of the product gets certificates without them
     })
 })
 
+test('a router gets no host that sessions refuses it, and enrolls without it', async () => {
+  const { routerId, token } = await router('erott')
+  const [mine, other] = ['mine', 'other'].map((name) => `${name}-${randomUUID()}.example`) as [string, string]
+  pki.taken.add(other)
+  const more = ['-addext', `subjectAltName=DNS:${mine},DNS:${other},DNS:localhost`]
+  const csrPem = newCsr(`/CN=${routerId}`, { more })
+  const answer = await pki.enroll({ token, csrPem, serverCsrPem: newCsr(`/CN=${other}`, { more }) })
+  for (const pem of [answer.certPem, answer.serverChainPem])
+    expect(new X509Certificate(pem)).toMatchObject({
+      subject: `CN=${routerId}`,
+      subjectAltName: `DNS:${mine}, DNS:localhost`,
+    })
+  expect(pki.claimed).toContainEqual({ routerId, hosts: [mine, other] })
+})
+
 test('a network may restrict the names of routers to a pattern', async () => {
   await using pki = await startPki({ routerNames: ['[name].routers.example'] })
   const { routerId, token } = await pki.routerWish('erott')
@@ -203,12 +218,15 @@ test.each([
   await pki.enroll({ token, csrPem: newCsr(`/CN=${routerId}`), serverCsrPem: newCsr() })
 })
 
+const noRouter = () => Promise.reject(new Error('no router enrolls'))
+const noRouters = { admitRouter: noRouter, claimRouterHosts: noRouter }
+
 test('a refusal of the owner releases the token at once', async () => {
   const refusals = [new Fault('COULD_NOT_VALIDATE', 'taken'), new Fault('NOT_FOUND')]
   const addAuthenticator = async () => {
     throw refusals.shift()
   }
-  const owners = { identity: { addAuthenticator }, sessions: { admitRouter: addAuthenticator } }
+  const owners = { identity: { addAuthenticator }, sessions: noRouters }
   await using pki = await startPki({ owners })
   const { token } = await pki.wish({ method: 'updb', username: 'alice' })
   expect(await faultOf(pki.enroll({ token, password: 'secret' }))).toEqual(['COULD_NOT_VALIDATE', 'taken'])
@@ -220,7 +238,7 @@ test('no other request may redeem a token while it is unknown whether the owner 
   const addAuthenticator = async () => {
     throw new Fault('TIMEOUT')
   }
-  const owners = { identity: { addAuthenticator }, sessions: { admitRouter: addAuthenticator } }
+  const owners = { identity: { addAuthenticator }, sessions: noRouters }
   await using pki = await startPki({ owners })
   const { token } = await pki.wish({ method: 'updb', username: 'alice' })
   const request = { token, password: 'secret' }
@@ -235,8 +253,7 @@ test('a certificate may be requested again while it is unknown whether identity 
     if (!outcome || outcome instanceof Fault) throw outcome
     return outcome
   }
-  const admitRouter = () => Promise.reject(new Error('no router enrolls'))
-  await using pki = await startPki({ owners: { identity: { addAuthenticator }, sessions: { admitRouter } } })
+  await using pki = await startPki({ owners: { identity: { addAuthenticator }, sessions: noRouters } })
   const { token } = await pki.wish({})
   const request = { token, csrPem: newCsr() }
   expect(await faultOf(pki.enroll(request))).toEqual(['TIMEOUT'])
@@ -250,8 +267,7 @@ test('an enrollment that is refreshed while it is redeemed has ended', async () 
     await meanwhile()
     return { authenticatorId: 'a1', created: true, position: undefined }
   }
-  const admitRouter = () => Promise.reject(new Error('no router enrolls'))
-  await using pki = await startPki({ owners: { identity: { addAuthenticator }, sessions: { admitRouter } } })
+  await using pki = await startPki({ owners: { identity: { addAuthenticator }, sessions: noRouters } })
   const { id, token } = await pki.wish({})
   meanwhile = () => pki.pki.refreshEnrollment({ id, expiresAtMs: Date.now() + 60_000 }, context)
   expect((await pki.enroll({ token, csrPem: newCsr() })).method).toBe('ott')

@@ -45,6 +45,8 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
   const added: Added[] = []
   const admitted: Admitted[] = []
   const expected: Parameters<ServiceOptions['expectEnrollment']>[0][] = []
+  const claimed: { readonly routerId: string; readonly hosts: readonly string[] }[] = []
+  const taken = new Set<string>()
   const names = new Map<string, string>()
   const rows = new Map<string, { readonly kind: string; readonly json: object }>()
   const rowsOf = (kind: string) =>
@@ -87,6 +89,12 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
       },
     },
     sessions: {
+      async claimRouterHosts({ routerId, hosts }) {
+        claimed.push({ routerId, hosts })
+        return {
+          refused: hosts.filter((host) => taken.has(host)).map((host) => ({ host, routerId: 'other' })),
+        }
+      },
       async admitRouter(request) {
         admitted.push(request)
         const router = rows.get(request.routerId)
@@ -146,6 +154,10 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     added,
     expected,
     admitted,
+    /** The hosts that routers have claimed. */
+    claimed,
+    /** Hosts of other routers. */
+    taken,
     names,
     change,
     follow,

@@ -12,10 +12,15 @@ import {
   uriName,
 } from '@overlay/x509'
 import { expect, test } from 'vitest'
-import { namePatternsIn, routerNames, serverSubject } from './router-names.js'
+import { hostsToClaim, namePatternsIn, routerNames, serverSubject } from './router-names.js'
 
 const own = ['localhost', '127.0.0.1', '::1', 'ctrl.example.org', '10.0.0.5', '2001:db8::5']
-const rules = { trustDomain: 'net.example', own, patterns: [] as readonly string[] }
+const rules = {
+  trustDomain: 'net.example',
+  own,
+  patterns: [] as readonly string[],
+  refused: new Set<string>(),
+}
 const router = { id: 'r1', name: 'berlin' }
 const id = 'spiffe://net.example/router/r1'
 
@@ -199,3 +204,60 @@ test.each(['c*.example.org', '10.0.0.0/33', 'https://x', '[other].example.org'])
     expect(() => namePatternsIn(text)).toThrow(/must be a list of names/)
   },
 )
+
+test('a name that is refused is left out in all its forms, and a wildcard is a name of its own', () => {
+  const refused = { ...rules, refused: new Set(['berlin.example.net', '*.example.com']) }
+  const asked = [
+    ...['BERLIN.example.net', 'a.berlin.example.net', '*.example.com', 'a.example.com'].map(hostName),
+    ...['https://berlin.example.net:443/x', 'spiffe://berlin.example.net/x'].map(uriName),
+  ]
+  expect(routerNames(asked, refused, router).granted.map(textOf)).toEqual([
+    'a.berlin.example.net',
+    'a.example.com',
+    'spiffe://berlin.example.net/x',
+  ])
+  const subject = derOf(sequence(commonName('berlin.example.net.')))
+  expect(commonNamesOf(serverSubject(subject, refused, router).subject)).toEqual(['r1'])
+})
+
+const claimed = (asked: readonly string[], patterns = '', subject: readonly string[] = []) => [
+  ...hostsToClaim(
+    {
+      altNames: asked.map((text) => (text.includes(':/') ? uriName(text) : hostName(text))),
+      subjects: [derOf(sequence(...subject.map(commonName)))],
+    },
+    { ...rules, patterns: namePatternsIn(patterns) },
+    router,
+  ),
+]
+
+test('a router claims all hosts that it would have, in one form, except loopback', () => {
+  const asked = [
+    'Berlin.Example.net.',
+    'localhost',
+    '127.0.0.1',
+    '*.example.net',
+    '::ffff:192.0.2.1',
+    'https://web.example.net:8443/',
+    'spiffe://other.example/x',
+    'ctrl.example.org',
+  ]
+  expect(claimed(asked, '', ['server', 'Edge router 7'])).toEqual([
+    'berlin.example.net',
+    '*.example.net',
+    '192.0.2.1',
+    'web.example.net',
+    'server',
+  ])
+})
+
+test('patterns that name a host or the router allow it whoever has it, others do not', () => {
+  const patterns =
+    'lb.example.net, *.example.net, *.[name].example.net, [id].example.net, 192.0.2.1, 192.0.2.0/24'
+  const asked = ['lb.example.net', 'r1.example.net', '*.berlin.example.net', '192.0.2.1', '192.0.2.2']
+  expect(claimed([...asked, 'x.example.net', '*.example.net'], patterns)).toEqual([
+    '192.0.2.2',
+    'x.example.net',
+  ])
+  expect(granted(asked.map(hostName), namePatternsIn(patterns))).toEqual(asked)
+})

@@ -1,6 +1,17 @@
 import { BlockList, isIP } from 'node:net'
-import { commonNamesOf, type Element, nameTags, textOf, withCommonName } from '@overlay/x509'
-import { type Host, hostIn, hostOf, isLoopback, overlap } from './host.js'
+import {
+  commonNamesOf,
+  type Element,
+  type Host,
+  hostIn,
+  hostOf,
+  hostText,
+  isLoopback,
+  nameTags,
+  overlap,
+  textOf,
+  withCommonName,
+} from '@overlay/x509'
 
 /** The names that certificates of routers may have. */
 export interface NameRules {
@@ -8,6 +19,8 @@ export interface NameRules {
   /** The hosts under which clients and routers reach the product itself. */
   readonly own: readonly string[]
   readonly patterns: readonly string[]
+  /** Wildcards, and hosts of other routers, unless the router has them already. */
+  readonly refused: ReadonlySet<string>
 }
 
 export interface Router {
@@ -27,16 +40,40 @@ export interface RouterNames {
  */
 export function routerNames(requested: readonly Element[], rules: NameRules, router: Router): RouterNames {
   const mayHave = hostRule(rules, router)
-  const isGranted = (name: Element): boolean => {
-    if (name.tag === nameTags.email) return true
-    if (name.tag === nameTags.uri) return isGrantedUri(textOf(name), rules.trustDomain, router.id, mayHave)
-    const host = hostOf(name)
-    return host !== undefined && mayHave(host)
-  }
+  const isGranted = (name: Element): boolean => isGrantedName(name, rules.trustDomain, router.id, mayHave)
   return {
     granted: requested.filter(isGranted),
     leftOut: requested.filter((name) => !isGranted(name)).map(textOf),
   }
+}
+
+/**
+ * The hosts that certificates for these requests would have, and that no other router may have. Patterns that name a host
+ * or the router, without a wildcard above them, allow it whoever has it.
+ */
+export function hostsToClaim(
+  { altNames, subjects }: { readonly altNames: readonly Element[]; readonly subjects: readonly Buffer[] },
+  rules: Omit<NameRules, 'refused'>,
+  router: Router,
+): ReadonlySet<string> {
+  const hosts = new Set<string>()
+  const mayHave = hostRule({ ...rules, refused: new Set() }, router)
+  const isExplicit = explicitRule(rules.patterns, router)
+  const claim = (host: Host): boolean => {
+    if (!mayHave(host)) return false
+    if (!isLoopback(host) && !isExplicit(host)) hosts.add(hostText(host))
+    return true
+  }
+  for (const name of altNames) isGrantedName(name, rules.trustDomain, router.id, claim)
+  for (const name of subjects.flatMap(commonNamesOf)) isGrantedCommonName(name, claim)
+  return hosts
+}
+
+function isGrantedName(name: Element, trustDomain: string, routerId: string, mayHave: HostRule): boolean {
+  if (name.tag === nameTags.email) return true
+  if (name.tag === nameTags.uri) return isGrantedUri(textOf(name), trustDomain, routerId, mayHave)
+  const host = hostOf(name)
+  return host !== undefined && mayHave(host)
 }
 
 /** DER of the subject. The router's id replaces its common names if one of them is a host that the router may not have. */
@@ -52,10 +89,12 @@ export interface RouterSubject extends Pick<RouterNames, 'leftOut'> {
 
 type HostRule = (host: Host) => boolean
 
-function hostRule({ own, patterns }: NameRules, router: Router): HostRule {
+function hostRule({ own, patterns, refused }: NameRules, router: Router): HostRule {
   const ownHosts = own.flatMap((host) => hostIn(host) ?? []).filter((host) => !isLoopback(host))
   const isAllowed = matcherOf(patterns, router)
-  return (host) => isLoopback(host) || (!ownHosts.some((one) => overlap(one, host)) && isAllowed(host))
+  return (host) =>
+    isLoopback(host) ||
+    (!ownHosts.some((one) => overlap(one, host)) && isAllowed(host) && !refused.has(hostText(host)))
 }
 
 /** A URI counts as its host. In a SPIFFE id, that is a trust domain. */
@@ -94,9 +133,10 @@ export function namePatternsIn(text: string): readonly string[] {
   return patterns
 }
 
-/** Without patterns every name is allowed. No pattern allows a wildcard name. */
+/** Without patterns every name is allowed. Only one that names the router allows a wildcard name. */
 function matcherOf(patterns: readonly string[], router: Router): HostRule {
   if (patterns.length === 0) return () => true
+  const isExplicit = explicitRule(patterns, router)
   const subnets = new BlockList()
   const hosts: Host[] = []
   for (const pattern of patterns) {
@@ -107,8 +147,19 @@ function matcherOf(patterns: readonly string[], router: Router): HostRule {
   return (host) => {
     const family = isIP(host.text)
     if (family !== 0) return subnets.check(host.text, family === 4 ? 'ipv4' : 'ipv6')
-    return !host.isWildcard && hosts.some((allowed) => overlap(allowed, host))
+    return isExplicit(host) || (!host.isWildcard && hosts.some((allowed) => overlap(allowed, host)))
   }
+}
+
+/** Whether a pattern stands for exactly this host: a host or an address, or one that names the router. */
+function explicitRule(patterns: readonly string[], router: Router): HostRule {
+  const explicit = new Set(
+    patterns.flatMap((pattern) => {
+      if (pattern.startsWith('*.') && pattern.search(placeholder) < 0) return []
+      return hostsOfPattern(pattern, router).map(hostText)
+    }),
+  )
+  return (host) => explicit.has(hostText(host))
 }
 
 /** Empty where the value of a placeholder is not a valid part of a host name. */

@@ -43,7 +43,7 @@ export type Issued = Omit<EnrollResponse, 'method'>
 /** The services that own what is enrolled. */
 export interface Owners {
   readonly identity: Pick<Methods<IdentityServiceService>, 'addAuthenticator'>
-  readonly sessions: Pick<Methods<SessionsServiceService>, 'admitRouter'>
+  readonly sessions: Pick<Methods<SessionsServiceService>, 'admitRouter' | 'claimRouterHosts'>
 }
 
 export const nothingIssued: Issued = { certPem: '', chainPem: '', serverChainPem: '', caPem: '' }

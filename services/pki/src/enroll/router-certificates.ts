@@ -1,9 +1,11 @@
 import { splitAddress } from '@overlay/platform/process'
+import type { Context } from '@overlay/rpc'
 import { forYears, issueLeaf, withCommonName } from '@overlay/x509'
 import type { Logger } from 'pino'
 import type { Csr } from '../domain/csr.js'
-import { routerNames, serverSubject } from '../domain/router-names.js'
+import { hostsToClaim, routerNames, serverSubject } from '../domain/router-names.js'
 import type { Keyring } from '../keys/keyring.js'
+import type { Owners } from './method.js'
 
 /** The rules for the names in certificates of routers, and the time from which they are valid. */
 export interface RouterNameRules {
@@ -13,6 +15,12 @@ export interface RouterNameRules {
   readonly log: Logger
   now(): Date
 }
+
+/** Reserves hosts for a router. Returns those that it may not have. */
+export type ClaimHosts = (
+  routerId: string,
+  hosts: readonly string[],
+) => Promise<readonly { readonly host: string; readonly routerId: string }[]>
 
 export interface RouterRequests {
   readonly routerId: string
@@ -35,10 +43,23 @@ export async function issueRouterCertificates(
   { signer, trustDomain, server }: Pick<Keyring, 'signer' | 'trustDomain' | 'server'>,
   { addresses, patterns, log, now }: RouterNameRules,
   { routerId, name, ...requests }: RouterRequests,
+  claimHosts: ClaimHosts,
 ): Promise<RouterLeaves> {
   const router = { id: routerId, name }
   const own = [...server.hosts, ...addresses.map((address) => splitAddress(address).host)]
-  const rules = { trustDomain, own, patterns }
+  const common = { trustDomain, own, patterns }
+  const { client, server: forServer } = requests
+  const asked = {
+    altNames: [...client.altNames, ...forServer.altNames],
+    subjects: [forServer.subject],
+  }
+  const refusals = await claimHosts(routerId, [...hostsToClaim(asked, common, router)])
+  if (refusals.length > 0)
+    log.warn(
+      { routerId, refusals: refusals.slice(0, 20) },
+      'router may not have wildcards and hosts of other routers',
+    )
+  const rules = { ...common, refused: new Set(refusals.map(({ host }) => host)) }
   const validity = forYears(1, now())
   const issueFor = (role: 'client' | 'server'): Promise<string> => {
     const csr = requests[role]
@@ -55,3 +76,8 @@ export async function issueRouterCertificates(
   }
   return { certPem: await issueFor('client'), serverCertPem: await issueFor('server') }
 }
+
+export const hostClaims =
+  ({ claimRouterHosts }: Owners['sessions'], context: Context): ClaimHosts =>
+  async (routerId, hosts) =>
+    (await claimRouterHosts({ routerId, hosts: [...hosts] }, context)).refused

@@ -4,7 +4,7 @@ import { fingerprintOfPem } from '@overlay/x509'
 import { ownerIdOf } from '../domain/enrollment.js'
 import { parseCsr } from './csr.js'
 import { type EnrollMethod, hashOf, type Owners } from './method.js'
-import { issueRouterCertificates, type RouterNameRules } from './router-certificates.js'
+import { hostClaims, issueRouterCertificates, type RouterNameRules } from './router-certificates.js'
 
 const invalidServer = 'invalid server CSR'
 const invalidClient = 'invalid client CSR'
@@ -38,7 +38,8 @@ const routerMethod =
 
       async issue(keys) {
         const requests = { routerId, name, client: clientCsr, server: serverCsr }
-        const { certPem, serverCertPem } = await issueRouterCertificates(keys, naming, requests)
+        const claimHosts = hostClaims(sessions, context)
+        const { certPem, serverCertPem } = await issueRouterCertificates(keys, naming, requests, claimHosts)
         return {
           certPem,
           chainPem: certPem + keys.intermediates,

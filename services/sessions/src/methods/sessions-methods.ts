@@ -1,5 +1,6 @@
 import type { Methods, SessionsServiceService } from '@overlay/rpc'
 import { admitRouter } from './admit-router.js'
+import { claimRouterHosts } from './claim-router-hosts.js'
 import { createSession } from './create-session.js'
 import type { Deps } from './deps.js'
 import { describeRouters } from './describe-routers.js'
@@ -14,6 +15,7 @@ export const sessionsMethods = (deps: Deps): Methods<SessionsServiceService> => 
   createSession: createSession(deps),
   reEnrollEdgeRouter: reEnrollEdgeRouter(deps),
   admitRouter: admitRouter(deps),
+  claimRouterHosts: claimRouterHosts(deps),
   extendRouter: extendRouter(deps),
   describeRouters: describeRouters(deps),
   getRoutePath: getRoutePath(deps),

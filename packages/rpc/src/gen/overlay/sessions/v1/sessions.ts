@@ -41,6 +41,23 @@ export interface AdmitRouterRequest {
   fingerprint: string;
 }
 
+export interface ClaimRouterHostsRequest {
+  routerId: string;
+  /** in canonical form; wildcards with their asterisk */
+  hosts: string[];
+}
+
+export interface ClaimRouterHostsResponse {
+  refused: RefusedHost[];
+}
+
+/** A host that the router has not had before, and may not have. */
+export interface RefusedHost {
+  host: string;
+  /** the router that uses it; empty: a wildcard */
+  routerId: string;
+}
+
 export interface ExtendRouterRequest {
   /** the client's */
   csrPem: string;
@@ -355,6 +372,253 @@ export const AdmitRouterRequest: MessageFns<AdmitRouterRequest> = {
     message.enrollmentId = object.enrollmentId ?? "";
     message.certPem = object.certPem ?? "";
     message.fingerprint = object.fingerprint ?? "";
+    return message;
+  },
+};
+
+function createBaseClaimRouterHostsRequest(): ClaimRouterHostsRequest {
+  return { routerId: "", hosts: [] };
+}
+
+export const ClaimRouterHostsRequest: MessageFns<ClaimRouterHostsRequest> = {
+  encode(message: ClaimRouterHostsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.routerId !== "") {
+      writer.uint32(10).string(message.routerId);
+    }
+    for (const v of message.hosts) {
+      writer.uint32(18).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ClaimRouterHostsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseClaimRouterHostsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.routerId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.hosts.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ClaimRouterHostsRequest {
+    return {
+      routerId: isSet(object.routerId)
+        ? globalThis.String(object.routerId)
+        : isSet(object.router_id)
+        ? globalThis.String(object.router_id)
+        : "",
+      hosts: globalThis.Array.isArray(object?.hosts) ? object.hosts.map((e: any) => globalThis.String(e)) : [],
+    };
+  },
+
+  toJSON(message: ClaimRouterHostsRequest): unknown {
+    const obj: any = {};
+    if (message.routerId !== "") {
+      obj.routerId = message.routerId;
+    }
+    if (message.hosts?.length) {
+      obj.hosts = message.hosts;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ClaimRouterHostsRequest>, I>>(base?: I): ClaimRouterHostsRequest {
+    return ClaimRouterHostsRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ClaimRouterHostsRequest>, I>>(object: I): ClaimRouterHostsRequest {
+    const message = createBaseClaimRouterHostsRequest();
+    message.routerId = object.routerId ?? "";
+    message.hosts = object.hosts?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseClaimRouterHostsResponse(): ClaimRouterHostsResponse {
+  return { refused: [] };
+}
+
+export const ClaimRouterHostsResponse: MessageFns<ClaimRouterHostsResponse> = {
+  encode(message: ClaimRouterHostsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.refused) {
+      RefusedHost.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ClaimRouterHostsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseClaimRouterHostsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.refused.push(RefusedHost.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ClaimRouterHostsResponse {
+    return {
+      refused: globalThis.Array.isArray(object?.refused) ? object.refused.map((e: any) => RefusedHost.fromJSON(e)) : [],
+    };
+  },
+
+  toJSON(message: ClaimRouterHostsResponse): unknown {
+    const obj: any = {};
+    if (message.refused?.length) {
+      obj.refused = message.refused.map((e) => RefusedHost.toJSON(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ClaimRouterHostsResponse>, I>>(base?: I): ClaimRouterHostsResponse {
+    return ClaimRouterHostsResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ClaimRouterHostsResponse>, I>>(object: I): ClaimRouterHostsResponse {
+    const message = createBaseClaimRouterHostsResponse();
+    message.refused = object.refused?.map((e) => RefusedHost.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseRefusedHost(): RefusedHost {
+  return { host: "", routerId: "" };
+}
+
+export const RefusedHost: MessageFns<RefusedHost> = {
+  encode(message: RefusedHost, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.routerId !== "") {
+      writer.uint32(18).string(message.routerId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RefusedHost {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRefusedHost();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.routerId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RefusedHost {
+    return {
+      host: isSet(object.host) ? globalThis.String(object.host) : "",
+      routerId: isSet(object.routerId)
+        ? globalThis.String(object.routerId)
+        : isSet(object.router_id)
+        ? globalThis.String(object.router_id)
+        : "",
+    };
+  },
+
+  toJSON(message: RefusedHost): unknown {
+    const obj: any = {};
+    if (message.host !== "") {
+      obj.host = message.host;
+    }
+    if (message.routerId !== "") {
+      obj.routerId = message.routerId;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<RefusedHost>, I>>(base?: I): RefusedHost {
+    return RefusedHost.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<RefusedHost>, I>>(object: I): RefusedHost {
+    const message = createBaseRefusedHost();
+    message.host = object.host ?? "";
+    message.routerId = object.routerId ?? "";
     return message;
   },
 };
@@ -1319,6 +1583,18 @@ export const SessionsServiceService = {
     responseSerialize: (value: Written): Buffer => Buffer.from(Written.encode(value).finish()),
     responseDeserialize: (value: Buffer): Written => Written.decode(value),
   },
+  /** Reserves the hosts of the certificates that a router is about to get, in place of those that it had. */
+  claimRouterHosts: {
+    path: "/overlay.sessions.v1.SessionsService/ClaimRouterHosts" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ClaimRouterHostsRequest): Buffer =>
+      Buffer.from(ClaimRouterHostsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ClaimRouterHostsRequest => ClaimRouterHostsRequest.decode(value),
+    responseSerialize: (value: ClaimRouterHostsResponse): Buffer =>
+      Buffer.from(ClaimRouterHostsResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ClaimRouterHostsResponse => ClaimRouterHostsResponse.decode(value),
+  },
   /** Replaces the certificates of the router that has presented its own. The old ones are no longer valid. */
   extendRouter: {
     path: "/overlay.sessions.v1.SessionsService/ExtendRouter" as const,
@@ -1379,6 +1655,8 @@ export interface SessionsServiceServer extends UntypedServiceImplementation {
   reEnrollEdgeRouter: handleUnaryCall<EntityRef, Written>;
   /** Stores the certificate of a router that has redeemed its enrollment. */
   admitRouter: handleUnaryCall<AdmitRouterRequest, Written>;
+  /** Reserves the hosts of the certificates that a router is about to get, in place of those that it had. */
+  claimRouterHosts: handleUnaryCall<ClaimRouterHostsRequest, ClaimRouterHostsResponse>;
   /** Replaces the certificates of the router that has presented its own. The old ones are no longer valid. */
   extendRouter: handleUnaryCall<ExtendRouterRequest, ExtendRouterResponse>;
   /** Live members of edge routers: online, host name, protocols. */
@@ -1437,6 +1715,22 @@ export interface SessionsServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Written) => void,
+  ): ClientUnaryCall;
+  /** Reserves the hosts of the certificates that a router is about to get, in place of those that it had. */
+  claimRouterHosts(
+    request: ClaimRouterHostsRequest,
+    callback: (error: ServiceError | null, response: ClaimRouterHostsResponse) => void,
+  ): ClientUnaryCall;
+  claimRouterHosts(
+    request: ClaimRouterHostsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ClaimRouterHostsResponse) => void,
+  ): ClientUnaryCall;
+  claimRouterHosts(
+    request: ClaimRouterHostsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ClaimRouterHostsResponse) => void,
   ): ClientUnaryCall;
   /** Replaces the certificates of the router that has presented its own. The old ones are no longer valid. */
   extendRouter(

@@ -1,6 +1,8 @@
 import { isIP } from 'node:net'
 import { domainToASCII, domainToUnicode } from 'node:url'
-import { type Element, nameTags, textOf } from '@overlay/x509'
+import { textOf } from './alt-names.js'
+import type { Element } from './der.js'
+import { nameTags } from './extension.js'
 
 /** A host name or address in canonical form. */
 export interface Host {
@@ -49,6 +51,9 @@ function plainIpv6(address: string): string {
     .join('.')
 }
 
+/** The text of a host, with the asterisk of a wildcard. */
+export const hostText = ({ text, isWildcard }: Host): string => (isWildcard ? `*.${text}` : text)
+
 export const isLoopback = ({ text, isWildcard }: Host): boolean =>
   !isWildcard && (text === 'localhost' || text === '::1' || (isIP(text) === 4 && text.startsWith('127.')))
 
@@ -59,8 +64,3 @@ export function overlap(a: Host, b: Host): boolean {
 }
 
 const isBelow = ({ text }: Host, above: Host): boolean => text.endsWith(`.${above.text}`)
-
-/** Names that the certificate of the servers must have. `advertised`: the hosts that clients and routers connect to. */
-export const serverHosts = (advertised: readonly string[]): readonly string[] => [
-  ...new Set(['localhost', '127.0.0.1', '::1', ...advertised].map((host) => host.toLowerCase())),
-]

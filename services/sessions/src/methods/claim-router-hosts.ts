@@ -1,0 +1,16 @@
+import { type Methods, notFound, type SessionsServiceService } from '@overlay/rpc'
+import { linkListenersIn } from '../links/link-listeners.js'
+import { type AddressesIn, claimHosts } from '../store/router-host.js'
+import type { Deps } from './deps.js'
+
+/** A router with a host of another one could stand in for it. What a router has had it keeps. */
+export const claimRouterHosts =
+  ({ changeLog: { db } }: Pick<Deps, 'changeLog'>): Methods<SessionsServiceService>['claimRouterHosts'] =>
+  async ({ routerId, hosts }) => {
+    const refused = await claimHosts(db, routerId, hosts, addressesIn)
+    if (!refused) throw notFound('router', routerId)
+    return { refused: [...refused] }
+  }
+
+const addressesIn: AddressesIn = (listeners) =>
+  (linkListenersIn(listeners) ?? []).map(({ address }) => address)

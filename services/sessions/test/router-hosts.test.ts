@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto'
+import { LinkListeners } from '@overlay/channel'
+import sql from 'sql-template-tag'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { authority, certify, SubjectAlternativeNameExtension } from '../../identity/test/certificates.js'
+import { claimRouterHosts } from '../src/methods/claim-router-hosts.js'
+import { takeReplicaId, writePresence } from '../src/store/presence.js'
+import { context, presenceRow, type Routers, startRouters } from './routers.js'
+
+let routers: Routers
+beforeAll(async () => {
+  routers = await startRouters()
+})
+afterAll(() => routers[Symbol.asyncDispose]())
+
+let count = 0
+const newRouter = () => routers.create('edge-routers', { name: `r${count++}` })
+/** The hosts that the router is refused, with the routers that use them. */
+async function claim(routerId: string, ...hosts: string[]) {
+  const { refused } = await claimRouterHosts(routers)({ routerId, hosts }, context)
+  return refused.map(({ host, routerId: by }) => [host, by])
+}
+
+test('a host belongs to the router that has it first, which keeps it', async () => {
+  const [a, b] = [await newRouter(), await newRouter()]
+  expect(await claim(a, 'a.example', 'shared.example')).toEqual([])
+  expect(await claim(b, 'b.example', 'shared.example')).toEqual([['shared.example', a]])
+  expect(await claim(a, 'a.example', 'shared.example')).toEqual([])
+  expect(await claim(a, 'b.example')).toEqual([['b.example', b]])
+})
+
+test('a host is free when its router has other certificates, or is deleted', async () => {
+  const [a, b] = [await newRouter(), await newRouter()]
+  await claim(a, 'moved.example')
+  await claim(a, 'new.example')
+  expect(await claim(b, 'moved.example', 'new.example')).toEqual([['new.example', a]])
+  await routers.remove('edge-routers', a)
+  expect(await claim(b, 'new.example')).toEqual([])
+  await expect(claim(a, 'new.example')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+})
+
+test('of claims at once for one host one succeeds', async () => {
+  const ids = await Promise.all([1, 2, 3, 4].map(newRouter))
+  const refusals = await Promise.all(ids.map((id) => claim(id, 'wanted.example')))
+  expect(refusals.filter((refused) => refused.length === 0)).toHaveLength(1)
+})
+
+test('wildcards are refused', async () => {
+  expect(await claim(await newRouter(), '*.example')).toEqual([['*.example', '']])
+})
+
+test('certificates that were issued before hosts were kept count, and their routers keep their hosts', async () => {
+  const issuer = await authority('root')
+  const names = new SubjectAlternativeNameExtension([
+    { type: 'dns', value: '*.old.example' },
+    { type: 'dns', value: 'OLD.example' },
+    { type: 'ip', value: '192.0.2.7' },
+    { type: 'dns', value: 'localhost' },
+  ])
+  const { certificate } = await certify({ name: 'old', issuer, extensions: [names] })
+  const [a, b, c] = [await newRouter(), await newRouter(), await newRouter()]
+  await routers.db.query(sql`
+    update router set cert_pem = ${certificate.toString()} where id in (${a}, ${b})`)
+  expect(await claim(c, 'old.example', '192.0.2.7')).toEqual([
+    ['old.example', expect.any(String)],
+    ['192.0.2.7', expect.any(String)],
+  ])
+  for (const id of [a, b]) expect(await claim(id, '*.old.example', 'old.example', '192.0.2.7')).toEqual([])
+})
+
+test('a host at which another router listens is refused, and that router may have it', async () => {
+  const [a, b] = [await newRouter(), await newRouter()]
+  const listener = {
+    address: 'tls:link.example:3023',
+    protocol: 'tls',
+    costTags: [],
+    groups: [],
+    localBinding: '',
+  }
+  const linkListeners = Buffer.from(LinkListeners.encode({ listeners: [listener] }).finish())
+  const replica = { id: 'one', incarnation: randomUUID() }
+  await takeReplicaId(routers.db, replica, 60_000)
+  const row = {
+    ...presenceRow(a),
+    supportedProtocols: { tls: 'tls://EDGE.example:3022', wss: 'wss://[2001:db8::1]:443' },
+    linkListeners: linkListeners.toString('base64'),
+  }
+  await writePresence(routers.db, replica, [row], [], 0)
+  const hosts = ['edge.example', 'link.example', '2001:db8::1', 'free.example']
+  expect(await claim(b, ...hosts)).toEqual(hosts.slice(0, 3).map((host) => [host, a]))
+  expect(await claim(a, 'edge.example')).toEqual([])
+})
