@@ -98,6 +98,7 @@ export async function runGateway(env: NodeJS.ProcessEnv, process: PartProcess): 
     connections: Math.min(settings.maxConnections, process.mostSockets()),
     connectionsPerSource: settings.maxConnectionsPerSource,
     proxies: settings.proxyProtocolFrom ?? new BlockList(),
+    noteRefused: boundedLines(log, 'connection refused'),
   }
   // others accept at the same address while a part of this process still loads
   if (local) await Promise.all(Object.values(peers).map((service) => service.found()))

@@ -1,3 +1,7 @@
+import { readFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { Admin } from '../admin.js'
 import { openClient } from '../client.js'
@@ -15,6 +19,31 @@ beforeAll(async () => {
   pids = running()
 })
 afterAll(() => network[Symbol.asyncDispose]())
+
+/** The answer to these bytes. */
+async function answerTo(address: string, bytes: string): Promise<string> {
+  const { hostname, port } = new URL(`tcp://${address}`)
+  const socket = connect(Number(port), hostname)
+  socket.write(bytes)
+  return text(socket).catch((err: NodeJS.ErrnoException) => err.code ?? '')
+}
+
+const logOf = (process_: string): Promise<string> => readFile(join(network.home, `${process_}.log`), 'utf8')
+
+test.each([
+  ['gateway', () => network.address],
+  ['sessions', () => network.ctrlAddress],
+])(
+  'plain HTTP and a PROXY header at the port of %s are refused, and the log says why',
+  async (name, port) => {
+    expect(await answerTo(port(), 'GET / HTTP/1.1\r\nhost: x\r\n\r\n')).toMatch(
+      /^HTTP\/1\.1 400 [\s\S]*speaks TLS/,
+    )
+    expect(await answerTo(port(), 'PROXY TCP4 192.0.2.1 127.0.0.1 1 2\r\n')).not.toMatch(/HTTP/)
+    for (const detail of ['plain HTTP: ', 'which OVERLAY_PROXY_PROTOCOL_FROM does not list'])
+      await expect.poll(() => logOf(name)).toContain(detail)
+  },
+)
 
 const good = { name: 'x', encryptionRequired: true }
 

@@ -24,7 +24,9 @@ const withoutTls = {
 }
 const withTls = { tls: 'closed', tlsOther: 'closed', grpcTls: 'UNAVAILABLE', grpcTlsOther: 'UNAVAILABLE' }
 const closed: Expected = { ...withoutTls, ...withTls }
-const api: Expected = { ...closed, tls: 'HTTP 401', tlsOther: 'HTTP 401' }
+/** A client without TLS reads what is wrong. */
+const control: Expected = { ...closed, http: 'HTTP 400', http2: 'HTTP 400' }
+const api: Expected = { ...control, tls: 'HTTP 401', tlsOther: 'HTTP 401' }
 const plainHttp: Expected = {
   ...closed,
   bytes: 'HTTP 400',
@@ -38,8 +40,8 @@ const plainHttp: Expected = {
 const refusals: Readonly<Record<string, Expected>> = {
   APIs: api,
   'APIs of one process': api,
-  'Control channel': closed,
-  'Control channel of one process': closed,
+  'Control channel': control,
+  'Control channel of one process': control,
   'Calls between processes': closed,
   'Health and metrics of a process': plainHttp,
   'Health and metrics of the product': plainHttp,

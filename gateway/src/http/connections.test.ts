@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { Agent, get } from 'node:https'
 import { type AddressInfo, BlockList, connect, createServer, type Socket } from 'node:net'
+import { Duplex } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import { metrics } from '@overlay/platform/process'
@@ -151,11 +152,80 @@ test('limits are those of the clients, not of the balancer', () =>
     await untilOpen(0)
   }))
 
-test('a header from any other address is no header', () =>
-  withGateway({}, async (gateway) => {
+const binaryHeader = Buffer.from('0d0a0d0a000d0a515549540a21110000', 'hex')
+
+test.each([
+  ['of version 1', Buffer.from(header('192.0.2.1'))],
+  ['of version 2', binaryHeader],
+])('a header %s from any other address is refused, and the setting is named', (_what, sent) => {
+  const lines: unknown[][] = []
+  return withGateway({ noteRefused: (...line) => lines.push(line) }, async (gateway) => {
+    const before = await refusals('proxy')
     const socket = await openTcp(gateway)
-    socket.write(header('192.0.2.1'))
-    await expect(secured(socket)).rejects.toThrow()
+    socket.write(sent)
+    await ended(socket)
+    expect(await refusals('proxy')).toBe(before + 1)
+    expect(lines).toEqual([
+      [
+        '127.0.0.1',
+        {
+          sourceAddress: '127.0.0.1',
+          reason: 'proxy',
+          detail: 'PROXY header from 127.0.0.1, which OVERLAY_PROXY_PROTOCOL_FROM does not list',
+        },
+      ],
+    ])
+    await untilOpen(0)
+  })
+})
+
+test.each([
+  ['a client', {}, ''],
+  ['a balancer that is listed', { proxies: loopback }, ''],
+  ['a balancer that sends the header, too', { proxies: loopback }, header('192.0.2.1')],
+])('plain HTTP of %s is answered, and counted', (_what, limits, before) => {
+  const lines: unknown[][] = []
+  return withGateway({ ...limits, noteRefused: (...line) => lines.push(line) }, async (gateway) => {
+    const counted = await refusals('http')
+    const socket = await openTcp(gateway)
+    socket.write(`${before}GET / HTTP/1.1\r\nhost: x\r\n\r\n`)
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 400 [\s\S]*\r\n\r\nThis port speaks TLS\.\n$/)
+    socket.destroy()
+    expect(await refusals('http')).toBe(counted + 1)
+    const source = before === '' ? '127.0.0.1' : '192.0.2.1'
+    expect(lines).toEqual([
+      [source, { sourceAddress: source, reason: 'http', detail: expect.stringMatching(/^plain HTTP: /) }],
+    ])
+    await untilOpen(0)
+  })
+})
+
+test('other bytes than TLS end the connection', () =>
+  withGateway({}, async (gateway) => {
+    const before = [await refusals('http'), await refusals('proxy')]
+    for (const sent of ['P', 'PROX', 'GE', 'get / HTTP/1.1\r\n', '\0\0\0', '\r\n\r\n']) {
+      const socket = await openTcp(gateway)
+      socket.write(sent)
+      socket.end()
+      await ended(socket)
+    }
+    expect([await refusals('http'), await refusals('proxy')]).toEqual(before)
+    await untilOpen(0)
+  }))
+
+test('a handshake may arrive byte by byte', () =>
+  withGateway({}, async (gateway) => {
+    const direct = connect({ host: '127.0.0.1', port: gateway.port, noDelay: true })
+    const slow = new Duplex({
+      read: () => undefined,
+      async write(chunk: Buffer, _encoding, done) {
+        for (const byte of chunk) await new Promise((sent) => direct.write(Buffer.of(byte), sent))
+        done()
+      },
+    })
+    direct.on('data', (chunk) => slow.push(chunk)).on('close', () => slow.destroy())
+    expect(await sourceSeen(gateway, slow as Socket)).toBe('127.0.0.1')
+    direct.destroy()
     await untilOpen(0)
   }))
 

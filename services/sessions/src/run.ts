@@ -1,6 +1,6 @@
 import { BlockList } from 'node:net'
 import type { PartProcess } from '@overlay/platform/part'
-import { readSettings } from '@overlay/platform/process'
+import { boundedLines, readSettings } from '@overlay/platform/process'
 import { healthOf, runService } from '@overlay/platform/service'
 import {
   AuditServiceService,
@@ -38,6 +38,7 @@ export async function runSessions(
         connections: Math.min(settings.maxConnections, process.mostSockets()),
         connectionsPerSource: settings.maxConnectionsPerSource,
         proxies: settings.proxyProtocolFrom ?? new BlockList(),
+        noteRefused: boundedLines(log, 'connection refused'),
       },
       keySource: pki.source,
       async fetchKey(context: Context) {

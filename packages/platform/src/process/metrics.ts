@@ -73,7 +73,7 @@ export const metrics = {
   ),
   connectionsRefused: counter(
     'overlay_connections_refused_total',
-    'Connections refused, by limit (total, source), for a bad PROXY header (header) or for certificates beyond any chain (certificates)',
+    'Connections refused, by limit (total, source), for a bad PROXY header (header), one from an address that is not listed (proxy), plain HTTP (http) or certificates beyond any chain (certificates)',
     ['reason'],
   ),
   requestsHeld: counter(

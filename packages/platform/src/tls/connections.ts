@@ -1,9 +1,12 @@
 import type { BlockList, Socket } from 'node:net'
 import type { Server, TLSSocket } from 'node:tls'
 import { plainAddress, sourceOf } from '@overlay/rpc'
+import type { WriteLine } from '../process/bounded-lines.js'
 import { metrics } from '../process/metrics.js'
+import { connectionSettings } from '../process/shared-settings.js'
+import { answerPlainHttp, isPlainHttp } from './plain-http.js'
 import { isExcessive, presentedLeaf } from './presented.js'
-import { takeProxyHeader } from './proxy-protocol.js'
+import { beginsWithProxyHeader, takeProxyHeader } from './proxy-protocol.js'
 
 export interface ConnectionLimits {
   /** Open connections, those in their handshake included. */
@@ -11,6 +14,8 @@ export interface ConnectionLimits {
   readonly connectionsPerSource: number
   /** Balancers whose PROXY headers are trusted. */
   readonly proxies: BlockList
+  /** Reports connections that do not begin with TLS. */
+  readonly noteRefused?: WriteLine
 }
 
 const HANDSHAKES_PER_TURN = 8
@@ -19,6 +24,10 @@ const ACCEPTED_BEFORE_HANDSHAKES = 64
 const USUAL_HANDSHAKE_BYTES = 4096
 /** How long a source gets no connection after an excessive handshake. */
 const EXCESS_MS = 1000
+
+const HANDSHAKE_RECORD = 0x16
+const PLAIN_HTTP = 'plain HTTP: clients must use https, balancers must pass TLS through'
+const { env: SETTING } = connectionSettings.proxyProtocolFrom
 
 interface Client {
   readonly address: string
@@ -41,7 +50,7 @@ export const clientSourceOf = (socket: object): string => clients.get(socket)?.s
  */
 export function limitConnections(
   server: Server,
-  { connections, connectionsPerSource, proxies }: ConnectionLimits,
+  { connections, connectionsPerSource, proxies, noteRefused }: ConnectionLimits,
   headerMs: number,
 ): void {
   const handshakes = server.listeners('connection')
@@ -56,7 +65,14 @@ export function limitConnections(
     socket.resetAndDestroy()
   }
 
-  function admit(socket: Socket, address: string): void {
+  function refuseStart(socket: Socket, address: string, reason: 'proxy' | 'http', detail: string): void {
+    metrics.connectionsRefused.inc({ reason })
+    noteRefused?.(sourceOf(address), { sourceAddress: address, reason, detail })
+    if (reason === 'http') answerPlainHttp(socket)
+    else socket.resetAndDestroy()
+  }
+
+  function admit(socket: Socket, address: string, isProxied: boolean): void {
     const source = sourceOf(address)
     if (excessive.has(source)) {
       refuse(socket, 'certificates')
@@ -73,16 +89,30 @@ export function limitConnections(
       if (left > 0) bySource.set(source, left)
       else bySource.delete(source)
     })
-    whenHeard(socket, () => start(socket, source))
+    whenHeard(socket, (head) => {
+      const isTls = head[0] === HANDSHAKE_RECORD
+      // the usual mistakes of a configuration, which a failed handshake would not explain
+      if (!isTls && !isProxied && beginsWithProxyHeader(head))
+        return refuseStart(
+          socket,
+          address,
+          'proxy',
+          `PROXY header from ${address}, which ${SETTING} does not list`,
+        )
+      if (!isTls && isPlainHttp(head)) return refuseStart(socket, address, 'http', PLAIN_HTTP)
+      socket.unshift(head)
+      start(socket, source)
+    })
   }
 
   /** A handshake costs nothing until the client has sent its first bytes, so it starts then. */
-  function whenHeard(socket: Socket, start: () => void): void {
+  function whenHeard(socket: Socket, start: (head: Buffer) => void): void {
     const silent = setTimeout(() => socket.destroy(), headerMs)
     socket.once('close', () => clearTimeout(silent))
     socket.once('readable', () => {
       clearTimeout(silent)
-      if (socket.readableLength > 0) start()
+      const head: Buffer | null = socket.read()
+      if (head) start(head)
       else socket.destroy()
     })
   }
@@ -183,7 +213,7 @@ export function limitConnections(
     socket.once('close', () => {
       if (proxied.get(key) === client) proxied.delete(key)
     })
-    admit(socket, client.address)
+    admit(socket, client.address, header !== undefined)
   }
 
   server.removeAllListeners('connection')
@@ -201,7 +231,7 @@ export function limitConnections(
     })
     if (socket.remoteAddress === undefined) return socket.destroy() // the client has reset the connection
     const address = plainAddress(socket.remoteAddress)
-    if (!proxies.check(address, address.includes(':') ? 'ipv6' : 'ipv4')) admit(socket, address)
+    if (!proxies.check(address, address.includes(':') ? 'ipv6' : 'ipv4')) admit(socket, address, false)
     else admitProxied(socket, address).catch(() => refuse(socket, 'header'))
   })
   server.on('secureConnection', (socket) => {

@@ -24,6 +24,10 @@ export function parseProxyHeader(head: Buffer): ProxyHeader | 'partial' | undefi
   return undefined
 }
 
+/** Whether the bytes begin with a header of either version, as far as it identifies the protocol. */
+export const beginsWithProxyHeader = (head: Buffer): boolean =>
+  [V1_WORD, V2_SIGNATURE].some((word) => head.length >= word.length && beginsLike(head, word))
+
 function beginsLike(head: Buffer, word: Buffer): boolean {
   const length = Math.min(head.length, word.length)
   return head.subarray(0, length).equals(word.subarray(0, length))
