@@ -1,7 +1,8 @@
-import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { bits, derOf, encode, objectId, sequence, tag } from './der.js'
 import { isSameKey, LONGEST_AUTHORITY_KEY, soundKey } from './keys.js'
+import { verifyBytes } from './sign-bytes.js'
 
 type Curve = 'P-256' | 'P-384' | 'P-521' | 'P-224' | 'secp256k1'
 
@@ -109,4 +110,31 @@ test('a comparison of keys of different kinds leaves no error for the next key t
   const pem = ec.privateKey.export({ type: 'pkcs8', format: 'pem' })
   expect(isSameKey(rsa.publicKey, ec.publicKey)).toBe(false)
   expect(isSameKey(ec.publicKey, createPublicKey(createPrivateKey(pem)))).toBe(true)
+})
+
+/** Whether OpenSSL's queue of errors is empty: the next key that is decoded, and the next read of TLS, would fail. */
+function isQueueEmpty(): boolean {
+  const pem = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({
+    type: 'pkcs8',
+    format: 'pem',
+  })
+  try {
+    createPrivateKey(pem)
+    return true
+  } catch {
+    return false
+  }
+}
+const key = (bits: number): KeyObject => generateKeyPairSync('rsa', { modulusLength: bits }).publicKey
+const curveKey = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey
+
+test.each<[string, KeyObject, number]>([
+  ['of another length than the key', key(2048), 384],
+  ['of the length of the key', key(2048), 256],
+  ['that is not DER', curveKey, 70],
+])('a wrong signature %s leaves no error of OpenSSL', async (_what, verifier, length) => {
+  expect(await verifyBytes('sha256', Buffer.from('x'), { key: verifier }, Buffer.alloc(length, 0x5a))).toBe(
+    false,
+  )
+  expect(isQueueEmpty()).toBe(true)
 })

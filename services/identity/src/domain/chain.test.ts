@@ -1,4 +1,4 @@
-import { webcrypto, X509Certificate } from 'node:crypto'
+import { createPrivateKey, generateKeyPairSync, webcrypto, X509Certificate } from 'node:crypto'
 import {
   derOf,
   type Element,
@@ -347,4 +347,15 @@ test('another way to the trusted authority is tried where one breaks a rule', as
   const twin = await certify({ name: 'twin', ca: true, issuer: root, keys: keyHolder.keys })
   const client = await certify({ name: 'client', issuer: twin })
   expect(lengthOf([client, keyHolder, twin], [root])).toBe(3)
+})
+
+test('an authority that has a longer key than the one that signed leaves no error of OpenSSL', async () => {
+  const former = await authority('factory', undefined, { algorithm: rsa(2048) })
+  const renewed = await authority('factory', undefined, { algorithm: rsa(3072) })
+  const client = await certify({ name: 'client', issuer: former })
+  expect(lengthOf([client], [renewed])).toBeUndefined()
+  expect(lengthOf([client], [renewed, former])).toBe(2)
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' })
+  expect(() => createPrivateKey(pem)).not.toThrow() // would fail with the error of another call
 })
