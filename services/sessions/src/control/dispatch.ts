@@ -36,10 +36,8 @@ export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatc
     ofType: readonly Handler[],
     spend: (units: number) => void,
   ): Promise<void> | void {
-    if (router.channel.closed.aborted) return
     const { type } = message
     const count = (result: string): void => metrics.routerMessages.inc({ type: String(type), result })
-    spend(UNITS_PER_MESSAGE + sizeOf(message) / BYTES_PER_UNIT)
     const prepared: ReturnType<Handler['prepare']>[] = []
     try {
       for (const handler of ofType) prepared.push(handler.prepare(message, router, spend))
@@ -73,18 +71,23 @@ export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatc
   }
 
   return (message, router) => {
-    const { type } = message
-    const ofType = handlers.get(type)
-    if (!ofType) {
-      metrics.routerMessages.inc({ type: 'unknown', result: 'dropped' })
-      return
-    }
+    const ofType = handlers.get(message.type)
     const budget = budgetOf(router)
+    const spend = (): void => budget.spend(UNITS_PER_MESSAGE + sizeOf(message) / BYTES_PER_UNIT)
+    if (!ofType)
+      return budget.run(() => {
+        spend()
+        metrics.routerMessages.inc({ type: 'unknown', result: 'dropped' })
+      })
     if (message.body.length > Math.max(...ofType.map(({ mostBytes = MOST_BYTES }) => mostBytes))) {
-      budget.spend(UNITS_PER_MESSAGE + sizeOf(message) / BYTES_PER_UNIT)
+      spend() // and its bytes do not wait
       return oversized(message, router)
     }
-    return budget.run(() => handle(message, router, ofType, budget.spend))
+    return budget.run(() => {
+      if (router.channel.closed.aborted) return
+      spend()
+      return handle(message, router, ofType, budget.spend)
+    })
   }
 }
 
