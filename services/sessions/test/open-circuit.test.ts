@@ -202,6 +202,20 @@ test('values of a client beyond the limits refuse its request and keep the chann
   expect(answerIn(reply)).toEqual({ code: 1, text: 'malformed request' })
 })
 
+test('an instance that cannot exist is refused, and addresses that cannot be shown are left out', async () => {
+  await using network = await startNetwork()
+  const replica = network.replica('a')
+  const r1 = network.routers.get('r1')
+  const answer = await ask(replica, r1, circuitRequest({ instanceId: '<script>' }))
+  expect(answerIn(answer)).toMatchObject({ text: 'invalid instance id' })
+  r1.hostHeaders = new Map([[1110, Buffer.from('10.0.0.1:1\0')]])
+  const { circuitId } = await dial(replica, r1)
+  const { rows } = await network.db.query(
+    sql`select terminator_local_address from circuit where id = ${circuitId}`,
+  )
+  expect(rows).toEqual([{ terminator_local_address: '' }])
+})
+
 test('the older request is answered in its own form', async () => {
   await using network = await startNetwork()
   const replica = network.replica('a')

@@ -20,7 +20,6 @@ import { AccessRefused } from '../access/router-access.js'
 import { refused } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'
 import type { RouterChannel } from '../control/router-channel.js'
-import { isShowable } from '../domain/router-text.js'
 import type { Circuits, OpenedCircuit } from './circuits.js'
 import type { CircuitDeps } from './deps.js'
 import { openDials } from './dials.js'
@@ -88,7 +87,7 @@ export function circuitRequests({ checkAccess, open, end, log }: RequestDeps): r
 }
 
 /**
- * Undefined: a list or map in it is beyond the limits, or no instance can have this id. The channel stays: most of these values come from clients of the
+ * Undefined: a list or map in it is beyond the limits. The channel stays: most of these values come from clients of the
  * router, and one client must not cut off the others.
  */
 function askedIn({ headers }: Message): Asked | undefined {
@@ -98,12 +97,10 @@ function askedIn({ headers }: Message): Asked | undefined {
     headers.get(circuitRequestHeader.peerData),
   ]
   try {
-    const terminatorInstanceId = text(circuitRequestHeader.terminatorInstanceId)
-    if (!isShowable(terminatorInstanceId)) return undefined
     return {
       sessionToken: text(circuitRequestHeader.sessionToken),
       apiSessionToken: text(circuitRequestHeader.apiSessionToken),
-      terminatorInstanceId,
+      terminatorInstanceId: text(circuitRequestHeader.terminatorInstanceId),
       fingerprints: fingerprints ? decodeTextList(fingerprints) : [],
       peerData: peerData ? decodeBytesMap(peerData) : new Map(),
     }

@@ -5,7 +5,7 @@ import { metrics } from '@overlay/platform/process'
 import { AccessRefused } from '../access/router-access.js'
 import { hostPeerData } from '../domain/peer-data.js'
 import { type CircuitPath, routePlan } from '../domain/route-plan.js'
-import { showable } from '../domain/router-text.js'
+import { isShowable, showable } from '../domain/router-text.js'
 import type { Path } from '../links/topology.js'
 import { insertCircuits, type NewCircuit } from '../store/circuit.js'
 import type { ServiceInfo } from '../terminators/service-directory.js'
@@ -152,6 +152,8 @@ export function circuitOpener(deps: OpenDeps): (request: CircuitRequest) => Prom
   }
 
   async function open(request: CircuitRequest, startedMs: number): Promise<OpenedCircuit> {
+    if (!isShowable(request.instanceId))
+      throw new AccessRefused(edgeErrorCode.invalidTerminator, 'invalid instance id')
     const service = await services.find(request.serviceId)
     if (!service) throw new AccessRefused(edgeErrorCode.invalidService, 'the service does not exist')
     if (service.encryptionRequired && !request.peerData.has(peerDataKey.publicKey))
