@@ -31,14 +31,11 @@ export async function startDatabase(diskMiB: number | undefined): Promise<Databa
   async function addStandby(): Promise<{ server: TestPostgres; replication: TcpProxy }> {
     const replication = await startProxy({ host: '127.0.0.1', port: portOf(primary) })
     const standbyOf = { url: primary.url, port: replication.port }
-    try {
-      const server = await testPostgres({ ...options, standbyOf })
-      await untilReceived(primary)
-      return { server, replication }
-    } catch (err) {
+    const server = await testPostgres({ ...options, standbyOf }).catch(async (err: unknown) => {
       await replication[Symbol.asyncDispose]()
       throw err
-    }
+    })
+    return { server, replication }
   }
 
   async function replacePrimary(onEnd: () => void): Promise<void> {
@@ -104,17 +101,31 @@ const setSynchronous = ({ url }: TestPostgres): Promise<void> =>
 /** Waits until the standby has stored all changes that are on the disk at this moment, in this role if there is one. */
 async function untilReceived({ url }: TestPostgres, role?: 'sync'): Promise<void> {
   const deadline = performance.now() + WAIT_MS
-  await withClient(url, async (client) => {
-    const { rows } = await client.query<{ lsn: string }>('select pg_current_wal_flush_lsn() as lsn')
-    for (;;) {
-      const { rowCount } = await client.query(
-        `select from pg_stat_replication
-          where state = 'streaming' and flush_lsn >= $1 and ($2::text is null or sync_state = $2)`,
-        [rows[0]?.lsn, role],
-      )
-      if (rowCount === 1) return
+  let lsn: string | undefined
+  for (;;) {
+    try {
+      lsn ??= await flushedIn(url)
+      if (await hasReceived(url, lsn, role)) return
       if (performance.now() > deadline) throw new Error('the standby does not receive all changes')
-      await pause(POLL_MS)
+    } catch (err) {
+      if (performance.now() > deadline) throw err // the server may recover from a fault
     }
-  })
+    await pause(POLL_MS)
+  }
 }
+
+const flushedIn = (url: string): Promise<string | undefined> =>
+  withClient(url, async (client) => {
+    const { rows } = await client.query<{ lsn: string }>('select pg_current_wal_flush_lsn() as lsn')
+    return rows[0]?.lsn
+  })
+
+const hasReceived = (url: string, lsn: string | undefined, role: 'sync' | undefined): Promise<boolean> =>
+  withClient(url, async (client) => {
+    const { rowCount } = await client.query(
+      `select from pg_stat_replication
+        where state = 'streaming' and flush_lsn >= $1 and ($2::text is null or sync_state = $2)`,
+      [lsn, role],
+    )
+    return rowCount === 1
+  })

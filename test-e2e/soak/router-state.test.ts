@@ -34,7 +34,7 @@ test('new ids and other routers are no change', () => {
   const now = {
     routers: [...before.routers, { ...router('r3'), isOnline: false }],
     terminators: [terminator('t9', 'r1')],
-    links: [link('l9', 'r1', 'r2'), link('l8', 'evil', 'r2')],
+    links: [link('l9', 'r2', 'r1'), link('l8', 'evil', 'r2')],
     circuits: [{ id: 'c1', path: { nodes: [{ id: 'r1' }, { id: 'r2' }] } }],
   }
   expect(routerChanges(before, now, 'evil')).toEqual([])
@@ -50,7 +50,7 @@ test('what others have lost, and what the hostile router has, are changes', () =
   expect(routerChanges(before, now, 'evil')).toEqual([
     expect.stringContaining('online false'),
     expect.stringContaining('failed'),
-    expect.stringContaining('link from r1 to r2'),
+    expect.stringContaining('link between r1 and r2'),
     'terminator of s1 at the hostile router',
     'circuit c1 over the hostile router',
   ])

@@ -37,8 +37,8 @@ export interface Circuit extends Reference {
 }
 
 /**
- * What has changed for the routers of `before`, and what a router without grants has, as texts. Ids of links and
- * terminators may change, since routers connect and report again.
+ * What has changed for the routers of `before`, and what a router without grants has, as texts. Ids and directions of
+ * links and ids of terminators may change, since routers connect and report again.
  */
 export function routerChanges(before: RouterState, now: RouterState, hostileId: string): string[] {
   const ids = new Set(before.routers.map(({ id }) => id))
@@ -61,10 +61,11 @@ export function routerChanges(before: RouterState, now: RouterState, hostileId: 
       .filter(({ sourceRouter, destRouter }) => ids.has(sourceRouter.id) && ids.has(destRouter.id))
       .map(
         ({ sourceRouter, destRouter, state, down }) =>
-          `link from ${sourceRouter.id} to ${destRouter.id} ${state} down ${down}`,
+          `link between ${[sourceRouter.id, destRouter.id].sort().join(' and ')} ${state} down ${down}`,
       )
   const changes = (of: (state: RouterState) => string[]): string[] => {
-    const [was, is] = [of(before).sort(), of(now).sort()]
+    const distinct = (state: RouterState): string[] => [...new Set(of(state))].sort()
+    const [was, is] = [distinct(before), distinct(now)]
     return was.join() === is.join() ? [] : [`want ${JSON.stringify(was)}, found ${JSON.stringify(is)}`]
   }
   return [
