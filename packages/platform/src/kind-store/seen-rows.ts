@@ -1,6 +1,6 @@
 import { type Entity, storedBytes } from '@overlay/model'
 import type { QueryResultRow } from 'pg'
-import sql from 'sql-template-tag'
+import sql, { type Sql } from 'sql-template-tag'
 import { batch } from '../postgres/batch.js'
 import type { Db } from '../postgres/database.js'
 import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
@@ -8,7 +8,7 @@ import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
 /** A row as it was when it was read or written. */
 export interface SeenRow {
   readonly row: AnyRow
-  /** Of the transaction that wrote it. */
+  /** That of `versionOf`. */
   readonly version: string
 }
 
@@ -27,8 +27,20 @@ export interface SeenRows {
 const MOST_ROWS = 1000
 const MOST_BYTES = 16 * 1024 // of a row that is kept
 
-/** The version of a row, as SQL. */
+/** The transaction that wrote a row, as SQL. */
 export const version = sql`xmin::text`
+
+/**
+ * What another server does not repeat, in SQL: after a failover that has lost commits, and in a restored copy, other
+ * transactions get the same numbers. The timeline of the change log changes with the next append, that of the
+ * write-ahead log at once.
+ */
+const history = sql`
+  (select timeline::text || case when wal is null then '' else left(pg_walfile_name(pg_current_wal_lsn()), 8) end
+     from stream)`
+
+/** The version of a row of this table, as SQL. Equal versions are of equal rows. */
+export const versionOf = (table: Sql): Sql => sql`(${history} || ' ' || ${table}.xmin::text)`
 /** In place of a version, for what depends on no other row. */
 export const rowAlone = sql`null`
 
@@ -74,7 +86,7 @@ async function read(
   ids: readonly string[],
 ): Promise<readonly (SeenRow | undefined)[]> {
   const { rows } = await db.query<QueryResultRow & { id: string; version: string }>(
-    sql`select ${columnsOf(entity)}, ${version} as version from ${tableOf(entity)} where id = any(${ids})`,
+    sql`select ${columnsOf(entity)}, ${versionOf(tableOf(entity))} as version from ${tableOf(entity)} where id = any(${ids})`,
     `read-${entity.kind}`,
   )
   const seen = new Map(rows.map((row) => [row.id, { row: rowOf(entity, row), version: row.version }]))

@@ -1,11 +1,13 @@
 import { type Entity, memoized, type RowOf } from '@overlay/model'
-import type { Context, Written } from '@overlay/rpc'
+import { type Context, Fault, type Written } from '@overlay/rpc'
 import type { Sql } from 'sql-template-tag'
 import { coalesced } from '../async/coalesced.js'
 import { batchWriter, type RowWrite, type WrittenRow } from '../change-log/batch-writer.js'
 import { idsByKind, momentOf, ownerOf } from '../change-log/deleted-entities.js'
+import { codeOf } from '../postgres/client.js'
 import type { Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
+import { metrics } from '../process/metrics.js'
 import type { Store } from './kind.js'
 import { type Reference, referencesIn } from './references.js'
 import { type AnyRow, columnValues, plainOf, plainOfNew } from './row.js'
@@ -36,7 +38,7 @@ const MOST_CHARACTERS = 32_768
 export function statementWrites(
   store: Store,
 ): (request: WriteRequest, context: Context) => Promise<Written | undefined> {
-  const { db } = store.changeLog
+  const { db, log } = store.changeLog
   const rows = openSeenRows(db)
   const takeMoment = coalesced(() => momentOf(db))
   const writers = new Map<string, Writer>()
@@ -87,15 +89,19 @@ export function statementWrites(
     )
   }
 
+  const giveUp = (cause: Cause): undefined => {
+    metrics.writeFallbacks.inc({ schema: db.schema, cause })
+  }
+
   async function attempt(request: WriteRequest, scope: Sql | undefined, context: Context): Promise<Attempt> {
     const { operation, kind, id } = request
     const { entity } = kind
     const references = referencesIn(request.members)
     const own = references.filter((one) => store.owns(one.kind))
     const foreign = own.length < references.length ? await askOwners(references, context) : []
-    if (!foreign) return impossible
+    if (!foreign) return impossible('row')
     const before = operation === 'create' ? undefined : await rows.find(entity, id)
-    if (operation !== 'create' && !before) return impossible
+    if (operation !== 'create' && !before) return impossible('row')
 
     const reading = openReading(rows)
     const next = await request.step(outside, before?.row ?? null, {
@@ -106,7 +112,7 @@ export function statementWrites(
     })
     const refers = [...reading.seen, ...withoutVersions(own, reading.seen)]
     const entry = entryOf(entity, id, before, next, { refers, foreign }, context)
-    if (entry.columns.length + (entry.before?.length ?? 0) > MOST_CHARACTERS) return impossible
+    if (entry.columns.length + (entry.before?.length ?? 0) > MOST_CHARACTERS) return impossible('size')
     const written = await writerFor(request, scope, entry)(entry)
     if (written) {
       remember(rows, entity, entry, written)
@@ -114,36 +120,53 @@ export function statementWrites(
     }
     rows.forget(entity, id)
     for (const one of reading.seen) rows.forget(store.kindOf(one.kind).entity, one.referred)
-    return before ? outdated : impossible
+    return before ? outdated : impossible('row')
   }
 
   return async (request, context) => {
     const { operation, kind } = request
     const { entity, seams } = kind
-    if (operation === 'delete' && seams.deleting && !seams.isUsed) return undefined
+    if (operation === 'delete' && seams.deleting && !seams.isUsed) return giveUp('needed')
     const scope = operation === 'create' ? undefined : seams.scope?.(context.caller)
-    if (scope && scope.values.length > 0) return undefined // each caller would have a statement
+    if (scope && scope.values.length > 0) return giveUp('needed') // each caller would have a statement
     try {
       for (let left = TRIES; left > 0; left--) {
-        const { written, isOutdated } = await attempt(request, scope, context)
-        if (written || !isOutdated) return written
+        const { written, cause } = await attempt(request, scope, context)
+        if (written) return written
+        if (cause !== 'outdated') return giveUp(cause)
       }
+      return giveUp('outdated')
     } catch (err) {
       rows.forget(entity, request.id)
       if (isAway(err)) throw err
-      // otherwise the transaction decides, and fails in the same way
+      // the transaction decides, and fails in the same way
+      const cause = causeOf(err)
+      if (cause === 'error')
+        log.warn(
+          { err, kind: entity.kind, operation },
+          'write failed in a shared statement, a transaction decides',
+        )
+      return giveUp(cause)
     }
-    return undefined
   }
 }
 
-interface Attempt {
-  readonly written?: Written
-  /** True: rows have changed since they were seen, and are forgotten. */
-  readonly isOutdated?: boolean
+/** Why nothing is written. `outdated`: rows have changed since they were seen, and are forgotten. */
+type Cause = 'needed' | 'row' | 'outdated' | 'refused' | 'size' | 'error'
+
+type Attempt =
+  | { readonly written: Written; readonly cause?: undefined }
+  | { readonly written?: undefined; readonly cause: Cause }
+
+const impossible = (cause: Cause): Attempt => ({ cause })
+const outdated = impossible('outdated')
+
+/** A refusal is a fault, or the violation of a constraint. */
+function causeOf(err: unknown): Cause {
+  if (err instanceof NeedsTransaction) return 'needed'
+  if (err instanceof Fault || codeOf(err).startsWith('23')) return 'refused'
+  return 'error'
 }
-const impossible: Attempt = {}
-const outdated: Attempt = { isOutdated: true }
 
 class NeedsTransaction extends Error {}
 

@@ -3,7 +3,7 @@ import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { type Moment, SLOTS } from '../change-log/deleted-entities.js'
 import { textsOfAnyLength } from '../postgres/texts-of-any-length.js'
 import { allOf, columnOf, insertListSql, tableOf } from './row.js'
-import { version } from './seen-rows.js'
+import { versionOf } from './seen-rows.js'
 import type { WriteRequest } from './write-request.js'
 
 /** A row of this schema that the written row must not lose. */
@@ -76,7 +76,7 @@ export function writeStatement(shape: Shape): (list: readonly RowInList[]) => Sq
          select ${table}.id
            from ${table}
            join jsonb_to_recordset(${versionsIn(list)}::jsonb) as entry (id text, version text) using (id)
-          where ${allOf([inOrder, among(list), sql`${table}.${version} = entry.version`, scope])}
+          where ${allOf([inOrder, among(list), sql`${versionOf(table)} = entry.version`, scope])}
           order by ${table}.id for update of ${table} skip locked)`
 
   const written = (list: readonly RowInList[]): Sql => {
@@ -85,7 +85,7 @@ export function writeStatement(shape: Shape): (list: readonly RowInList[]) => Sq
         // in one order: two statements that insert the same names wait for each other only once
         return sql`
          written as (${insertListSql(entity, columnsIn(list), sql`where ${isKept} order by ${orderOf(entity)} on conflict do nothing`)}
-         returning id, created_at, updated_at, ${version} as version)`
+         returning id, created_at, updated_at, ${versionOf(table)} as version)`
       case 'update':
         return sql`${locked(list)},
          written as (
@@ -93,7 +93,7 @@ export function writeStatement(shape: Shape): (list: readonly RowInList[]) => Sq
            from jsonb_populate_recordset(null::${table}, ${columnsIn(list)}::jsonb) as entry
            join locked using (id)
           where ${allOf([sql`${table}.id = entry.id`, among(list), isKept])}
-      returning ${table}.id, ${table}.created_at, ${table}.updated_at, ${table}.${version} as version)`
+      returning ${table}.id, ${table}.created_at, ${table}.updated_at, ${versionOf(table)} as version)`
       case 'delete':
         return sql`${locked(list)},
          free as materialized (select id from locked where not ${isUsed ?? sql`false`}),
@@ -138,7 +138,7 @@ function lockedReferences(kinds: readonly Entity[], list: readonly RowInList[], 
   const locks = kinds.map(
     (entity, i) => sql`
          locked_${raw(`${i}`)} as materialized (
-         select id, ${version} as version from ${tableOf(entity)}
+         select id, ${versionOf(tableOf(entity))} as version from ${tableOf(entity)}
           where ${allOf([inOrder, sql`id in (select referred from reference where kind = ${entity.kind})`])}
           order by id for key share skip locked)`,
   )
