@@ -9,6 +9,13 @@ export interface Tokens {
   readonly id: string
 }
 
+export interface RedeemedTokens extends Tokens {
+  /** Sends a form to the token endpoint of the next gateway. The answer is JSON. */
+  post(form: Readonly<Record<string, string>>): Promise<Readonly<Record<string, unknown>>>
+  /** The form by which the code of the login was redeemed. */
+  readonly redemption: Readonly<Record<string, string>>
+}
+
 const REDIRECT = 'http://localhost:8080/auth/callback'
 
 /** Logs in by OpenID Connect, each step at the next gateway. */
@@ -16,7 +23,7 @@ export async function accessTokens(
   gateways: readonly string[],
   caPem: string,
   credentials: { readonly username: string; readonly password: string },
-): Promise<Tokens> {
+): Promise<RedeemedTokens> {
   const send = sender(gateways, caPem)
   const locationOf = ({ headers }: { readonly headers: IncomingHttpHeaders }): URL =>
     new URL(headers.location ?? '/none', 'https://localhost')
@@ -35,14 +42,19 @@ export async function accessTokens(
   const id = started.searchParams.get('authRequestID') ?? ''
   const back = locationOf(await send('POST', '/oidc/login/password', { id, ...credentials }))
   const code = locationOf(await send('GET', back.pathname + back.search)).searchParams.get('code') ?? ''
-  const { content } = await send('POST', '/oidc/oauth/token', {
+  const redemption = {
     grant_type: 'authorization_code',
     client_id: 'native',
     code,
     code_verifier: verifier,
     redirect_uri: REDIRECT,
-  })
-  return tokensIn(content)
+  }
+  const { content } = await send('POST', '/oidc/oauth/token', redemption)
+  return {
+    ...tokensIn(content),
+    redemption,
+    post: async (form) => JSON.parse((await send('POST', '/oidc/oauth/token', form)).content),
+  }
 }
 
 /** Other tokens of the same session. */
@@ -60,7 +72,7 @@ export async function refreshed(
 function sender(gateways: readonly string[], caPem: string) {
   let turn = 0
   let cookie = ''
-  return (method: string, target: string, form?: Record<string, string>) =>
+  return (method: string, target: string, form?: Readonly<Record<string, string>>) =>
     new Promise<{ readonly headers: IncomingHttpHeaders; readonly content: string }>((resolve, reject) => {
       const url = `https://${gateways[turn++ % gateways.length]}${target}`
       const headers = {

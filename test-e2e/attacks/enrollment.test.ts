@@ -88,6 +88,23 @@ test('a router cannot impersonate a gateway, whatever it requests', async () => 
   expect(subjectAltName).toBe('DNS:localhost, IP Address:127.0.0.1, URI:spiffe://x/controller/c1')
 })
 
+test('a router cannot impersonate another one, whatever it requests', async () => {
+  const enroll = async (...hosts: string[]) => {
+    const { id, enrollmentToken } = await newRouter()
+    const names = hosts.map((value) => ({ type: 'dns' as const, value }))
+    const [client, request] = [
+      await keyAndRequest(id, { names }),
+      await keyAndRequest(hosts[0] ?? id, { names }),
+    ]
+    const body = { certCsr: client.csr, serverCertCsr: request.csr }
+    const path = `/enroll?token=${enrollmentToken}`
+    const { serverCert } = await anonymous.request<{ serverCert: string }>('POST', path, body)
+    return new X509Certificate(serverCert).subjectAltName
+  }
+  expect(await enroll('victim.example', 'localhost')).toBe('DNS:victim.example, DNS:localhost')
+  expect(await enroll('VICTIM.example.', '*.example', 'other.example')).toBe('DNS:other.example')
+})
+
 test('the certificate of an identity is not valid for servers', async () => {
   const member = await keyAndRequest(host, { names: [{ type: 'dns', value: host }] })
   const cert = await anonymous.request<{ cert: string }>(

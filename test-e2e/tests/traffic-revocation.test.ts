@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { keyAndRequest, logIn, type Member } from '../member.js'
 import type { TestRouter } from '../router/router.js'
+import { totp } from '../totp.js'
 import { openSession, type Session, startTraffic, type Traffic, until } from '../traffic.js'
 
 let traffic: Traffic
@@ -96,6 +97,32 @@ test('a session ends at the routers of all replicas when its endpoint fails a po
   const session = await openSession(member, serviceId, 'Dial')
   await respond('b.example')
   await everywhere(sessionIsGone(session))
+})
+
+test('an API session is gone from all routers when the second factor that its policy demands is removed', async () => {
+  const { admin } = traffic
+  const member = await traffic.member('protected')
+  const factorOf = async () => {
+    await member.request('POST', '/current-identity/mfa')
+    const { provisioningUrl } = await member.request<{ provisioningUrl: string }>(
+      'GET',
+      '/current-identity/mfa',
+    )
+    await member.request('POST', '/current-identity/mfa/verify', { code: totp(provisioningUrl) })
+  }
+  await factorOf()
+  const { primary } = await admin.request<{ primary: object }>('GET', '/auth-policies/default')
+  const secondary = { requireTotp: true, requireExtJwtSigner: null }
+  const authPolicyId = await admin.create('auth-policies', { name: 'protected', primary, secondary })
+  await admin.request('PATCH', `/identities/${member.id}`, { authPolicyId })
+  await everywhere(hasApiSession(member))
+  expect((await member.call('GET', '/services')).status).toBe(200)
+  await admin.request('DELETE', `/identities/${member.id}/mfa`)
+  expect((await member.call('GET', '/services')).status).toBe(401)
+  await everywhere((router) => !hasApiSession(member)(router))
+  await factorOf()
+  expect((await member.call('GET', '/services')).status).toBe(200)
+  await everywhere(hasApiSession(member))
 })
 
 test.each([
