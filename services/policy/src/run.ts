@@ -11,6 +11,7 @@ import {
   remote,
   SessionsServiceService,
 } from '@overlay/rpc'
+import { openReadiness } from './engine/readiness.js'
 import { openService } from './service.js'
 import { policySettings } from './settings.js'
 
@@ -37,6 +38,7 @@ export async function runPolicy(
         waitForFollowers,
       })
       const healthOfSchema = healthOf(changeLog, bus)
+      using readiness = openReadiness(bus, service.engine)
       const health = async () => {
         const { ready, checks } = await healthOfSchema()
         const followed = service.engine.isHeard()
@@ -44,7 +46,10 @@ export async function runPolicy(
           : 'changes of this schema or of identity are not heard of'
         const isLoaded = service.engine.isLoaded()
         const memory = isLoaded ? 'ok' : 'rows of this schema or of identity are not loaded yet'
-        return { ready: ready && isLoaded, checks: { ...checks, followed, memory } }
+        const isReplaceable = readiness.state() === 'replaceable'
+        const authorizations = isReplaceable ? 'answer 503 here; another replica answers them' : 'ok'
+        const isReady = ready && isLoaded && !isReplaceable
+        return { ready: isReady, checks: { ...checks, followed, memory, authorizations } }
       }
       const hosted = [
         host(EntityServiceService, service.entities),

@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto'
+import type { Bus } from '@overlay/platform/change-log'
+import type { Engine } from './engine.js'
+
+/** Longer than a silent stream is noticed at rest, and than replicas load after a failover. */
+const STUCK_MS = 15_000
+/** Longer than between two probes: each of them asks. */
+const ANSWER_MS = 30_000
+const QUESTION = 'overlay.policy.fresh-question'
+const ANSWER = 'overlay.policy.fresh-answer'
+
+interface Sender {
+  readonly replica: string
+}
+
+export interface Readiness extends Disposable {
+  /**
+   * 'ok', or 'replaceable': memory has not been fresh for a while, so that authorizations answer 503, and another replica
+   * has reported that its memory is. Where no other answers, this one stays in service: reads still answer from memory.
+   */
+  state(): 'ok' | 'replaceable'
+}
+
+/** Decides with the other replicas whether this one should serve. For each probe. */
+export function openReadiness(
+  bus: Pick<Bus, 'publish' | 'subscribe'>,
+  engine: Pick<Engine, 'ageMs' | 'isLoaded'>,
+  now: () => number = () => performance.now(),
+): Readiness {
+  const own: Sender = { replica: randomUUID() }
+  let freshAt = now()
+  let answeredAt = Number.NEGATIVE_INFINITY
+
+  function isStuck(): boolean {
+    freshAt = Math.max(freshAt, now() - engine.ageMs()) // without a position the age is infinite
+    return now() - freshAt > STUCK_MS
+  }
+  const ofOthers = (subject: string, handle: () => void): Disposable =>
+    bus.subscribe(subject, (message) => {
+      if ((message as Sender).replica !== own.replica) handle()
+    })
+  const questions = ofOthers(QUESTION, () => {
+    if (engine.isLoaded() && engine.ageMs() <= STUCK_MS) bus.publish(ANSWER, own)
+  })
+  const answers = ofOthers(ANSWER, () => {
+    answeredAt = now()
+  })
+  return {
+    state() {
+      if (!isStuck()) return 'ok'
+      bus.publish(QUESTION, own)
+      return now() - answeredAt < ANSWER_MS ? 'replaceable' : 'ok'
+    },
+    [Symbol.dispose]() {
+      questions[Symbol.dispose]()
+      answers[Symbol.dispose]()
+    },
+  }
+}
