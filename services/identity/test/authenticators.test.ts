@@ -190,6 +190,11 @@ test('a certificate of an admin must lead to a trusted authority, and is one', a
   })
   await expect(create(body('nope'))).rejects.toMatchObject({ code: 'COULD_NOT_PARSE_PEM_BLOCK' })
   const holder = await leaf()
+  const withKey = `${holder.certificate}-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n`
+  await expect(create(body(withKey))).rejects.toMatchObject({
+    code: 'COULD_NOT_VALIDATE',
+    detail: { field: 'certPem', reason: 'certPem must not contain a private key' },
+  })
   const { id } = await create(body(holder.certificate.toString()))
   const shown = await get(id)
   expect(shown).toMatchObject({ method: 'cert', fingerprint: expect.stringMatching(/^[0-9a-f]{40}$/) })

@@ -53,6 +53,17 @@ test('a certificate yields the common name and the dates', async () => {
   expect(await get(id)).toMatchObject({ commonName: 'another', certPem: other })
 })
 
+test('a private key beside the certificate is refused, and nothing is stored', async () => {
+  const key = '-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n'
+  const refusal = { code: 'COULD_NOT_VALIDATE', detail: { field: 'certPem', value: undefined } }
+  const certPem = await pem()
+  for (const text of [key + certPem, certPem + key, key])
+    await expect(create(bodyOf({ certPem: text }))).rejects.toMatchObject(refusal)
+  const { id } = await create(bodyOf({ certPem }))
+  await expect(patch(id, { certPem: certPem + key })).rejects.toMatchObject(refusal)
+  expect(await get(id)).toMatchObject({ certPem })
+})
+
 test('a list of keys has none of that; a blank claim is the subject', async () => {
   const jwksEndpoint = 'https://keys.example/'
   const { id } = await create(bodyOf({ jwksEndpoint, claimsProperty: ' ' }))

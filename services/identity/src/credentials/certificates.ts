@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { Fault } from '@overlay/rpc'
+import { Fault, invalid, withoutPrivateKeys } from '@overlay/rpc'
 import { pemBlocksIn } from '@overlay/x509'
 import { LONGEST_CHAIN } from '../domain/chain.js'
 
@@ -27,8 +27,10 @@ export function certificatesOf(presented: readonly Uint8Array[]): X509Certificat
 export const certificateBlocksIn = (pem: string): readonly string[] =>
   [...pemBlocksIn(pem)].filter(({ label }) => label === 'CERTIFICATE').map(({ text }) => text)
 
-/** The one certificate in the text. */
+/** The one certificate in the text, which is stored as it is and shown. */
 export function onlyCertificate(pem: string, refusal = unparsable): X509Certificate {
+  // differs: a key that was pasted with its certificate is not stored
+  if (withoutPrivateKeys(pem) !== pem) throw invalid('certPem', 'certPem must not contain a private key')
   const [first, ...more] = certificateBlocksIn(pem)
   if (first === undefined || more.length > 0) throw refusal('exactly one certificate is expected')
   try {
