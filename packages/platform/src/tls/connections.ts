@@ -22,6 +22,8 @@ const HANDSHAKES_PER_TURN = 8
 const ACCEPTED_BEFORE_HANDSHAKES = 64
 /** What a client sends for its handshake if its chain has up to three certificates of usual size. */
 const USUAL_HANDSHAKE_BYTES = 4096
+/** More than that in a handshake that fails is a chain which nobody has a use for. */
+const FAILED_HANDSHAKE_BYTES = 8192
 /** How long a source gets no connection after an excessive handshake. */
 const EXCESS_MS = 1000
 
@@ -174,11 +176,10 @@ export function limitConnections(
     socket.once('close', () => {
       if (shaking.get(place) !== handshake) return
       shaking.delete(place)
-      if (isUnusual(socket)) noteExcess(source)
+      if (socket.bytesRead > FAILED_HANDSHAKE_BYTES) noteExcess(source)
     })
     for (const begin of handshakes) begin.call(server, socket)
   }
-  const isUnusual = ({ bytesRead }: Socket): boolean => bytesRead > USUAL_HANDSHAKE_BYTES
 
   function noteExcess(source: string): void {
     if (excessive.has(source)) return
@@ -198,7 +199,7 @@ export function limitConnections(
     const place = placeOf(socket)
     const handshake = shaking.get(place)
     shaking.delete(place)
-    if (!handshake || !isUnusual(handshake.socket) || !isExcessive(socket)) return true
+    if (!handshake || handshake.socket.bytesRead <= USUAL_HANDSHAKE_BYTES || !isExcessive(socket)) return true
     metrics.connectionsRefused.inc({ reason: 'certificates' })
     socket.destroy()
     noteExcess(handshake.source)
