@@ -170,6 +170,8 @@ test.each(['base64', 'base64url'] as const)('certificates of keys in %s are read
   await loginByToken(one, await token({ ...signer, kid: 'certified', privateKey: keys.privateKey }, { sub }))
 })
 
+const longDocument = (): string => JSON.stringify({ keys: idp.keys }) + ' '.repeat(300 * 1024)
+
 test('a set without a usable key is logged with the reasons', async () => {
   const { by, key } = await published()
   idp.keys = [
@@ -203,11 +205,11 @@ test.each([
     (_: unknown, response) =>
       response.writeHead(302, { location: idp.endpoint }).end(JSON.stringify({ keys: idp.keys })),
   ],
-  ['a long document', (_: unknown, response) => response.end(' '.repeat(300 * 1024))],
+  ['a long document', (_: unknown, response) => response.end(longDocument())],
   [
     'a document that is long only when it is decompressed',
     (_: unknown, response) =>
-      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(' '.repeat(300 * 1024))),
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(longDocument())),
   ],
   [
     'a document that is compressed in another way',
