@@ -32,6 +32,9 @@ export function openRouterMessages(options: MessagesOptions): RouterMessages & A
     return undefined
   }
 
+  const isElsewhere = (routerId: string): boolean =>
+    presence.of(routerId).some(({ replicaId: other }) => other !== replicaId)
+
   /** Tries the replicas to which the router is connected, the newest connection first. */
   async function elsewhere(
     routerId: string,
@@ -56,6 +59,7 @@ export function openRouterMessages(options: MessagesOptions): RouterMessages & A
     send(routerId, message) {
       const local = channels.get(routerId)
       if (local) return local.channel.send(message)
+      if (!isElsewhere(routerId)) return metrics.routerMessagesLost.inc()
       elsewhere(routerId, message, 0).catch((err: unknown) => {
         metrics.routerMessagesLost.inc()
         if (!(err instanceof RouterOffline)) log.warn({ err, routerId }, 'message to a router lost')
