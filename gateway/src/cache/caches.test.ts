@@ -74,6 +74,18 @@ test('a session that was ended elsewhere is refused', async () => {
   if (session) gateway.fakes.sessions.set(ADMIN, session)
 })
 
+test('a session that was ended elsewhere is refused, though a change beside it cannot be read', async () => {
+  const session = gateway.fakes.sessions.get(ADMIN)
+  await whoami(ADMIN)
+  gateway.fakes.sessions.delete(ADMIN)
+  gateway.fakes.change('identity', [
+    { kind: 'authenticators', id: 'a1', json: Buffer.from('no JSON') },
+    { kind: 'api-sessions', id: 's-1111' },
+  ])
+  await arrived(async () => (await whoami(ADMIN)).status === 401)
+  if (session) gateway.fakes.sessions.set(ADMIN, session)
+})
+
 test('a logout is over at once', async () => {
   await whoami(ADMIN)
   const session = gateway.fakes.sessions.get(ADMIN)

@@ -32,10 +32,11 @@ export function followChanges(
   async function* open(signal: AbortSignal, signMs: number): AsyncGenerator<ChangesMessage> {
     const context = ownContext(signal)
     if (!at) {
-      at = await owner.head({}, context)
-      effects.restart({ [schema]: at })
-      if (timeline !== undefined && timeline !== at.timeline) writePositions.forget(schema, timeline)
-      timeline = at.timeline
+      const head = await owner.head({}, context)
+      effects.restart({ [schema]: head })
+      if (timeline !== undefined && timeline !== head.timeline) writePositions.forget(schema, timeline)
+      timeline = head.timeline
+      at = head
       yield { upto: at, changes: [], more: false, after: undefined, ageMs: 0, oversized: [] }
     }
     try {
@@ -46,10 +47,12 @@ export function followChanges(
     }
   }
   const hear = ({ upto, changes, more, oversized }: ChangesMessage): Positions | null => {
-    at = upto ?? at
-    const seen = at ? { [schema]: at } : {}
+    const next = upto ?? at
+    const seen = next ? { [schema]: next } : {}
+    at = undefined // until the message is applied: what fails half leads to a restart
     if (changes.length > 0) effects.apply(changes, seen)
     if (oversized.length > 0) effects.restart(seen) // the message does not name the identities of these rows
+    at = next
     return at && !more ? { [schema]: at } : null
   }
   return follow(schema, log, open, hear, ({ ageMs }) => ageMs)
