@@ -37,6 +37,13 @@ export interface HostileNetwork {
   readonly admin: Admin
 }
 
+export interface HostileOptions {
+  readonly report: Report
+  readonly random: Random
+  /** Whether the product accepts a token that the router has received. */
+  isAccepted(token: string): Promise<boolean>
+}
+
 const BYTES_PER_SECOND = 2 * 1024 * 1024
 const LEAST_PAUSE_MS = 20
 const FLOOD_PAUSE_MS = 1000
@@ -45,8 +52,7 @@ const SHARE_OF_SHAPES = 0.7
 
 export async function startHostileRouter(
   { server, controllers, admin }: HostileNetwork,
-  report: Report,
-  random: Random,
+  { report, random, isAccepted }: HostileOptions,
 ): Promise<HostileRouter> {
   const identity = await enrollRouter(admin, server, { name: 'soak-hostile' })
   const stopping = new AbortController()
@@ -54,6 +60,7 @@ export async function startHostileRouter(
   let foreign: Foreign = { terminators: [], links: [], circuits: [], routers: [], services: [], sessions: [] }
   /** Types that have come: one may come with each login, and is reported once. */
   const granted = new Set<number>()
+  let tested: Promise<void> = Promise.resolve()
 
   function next(): HostileMessage | undefined {
     const dealt = random.coin(SHARE_OF_SHAPES) ? deal() : undefined
@@ -77,12 +84,16 @@ export async function startHostileRouter(
   }
 
   function receive(message: Message): void {
-    const { type } = message
-    if (!isGrant(message)) report.passed(rules.isolated)
-    else if (!granted.has(type)) {
-      granted.add(type)
-      report.violated(rules.isolated, { type })
-    }
+    for (const token of tokensIn(message))
+      tested = tested.then(() => judge(message.type, () => isAccepted(token)))
+    tested = tested.then(() => judge(message.type, async () => isGrant(message)))
+  }
+
+  async function judge(type: number, isGranted: () => Promise<boolean>): Promise<void> {
+    if (stopping.signal.aborted || granted.has(type)) return
+    if (!(await isGranted())) return report.passed(rules.isolated)
+    granted.add(type)
+    report.violated(rules.isolated, { type })
   }
 
   const connections = openControllers({
@@ -108,6 +119,7 @@ export async function startHostileRouter(
     async [Symbol.asyncDispose]() {
       stopping.abort()
       await connections[Symbol.asyncDispose]()
+      await tested
     },
   }
 }
@@ -121,10 +133,19 @@ const grantingTypes: ReadonlySet<number> = new Set([
     .map(([, type]) => type),
 ])
 
-/** Whether a message gives the router what only a router with grants may have. */
+/** Tokens of API sessions. A state without sessions has one that nothing accepts. */
+export function tokensIn({ type, body }: Pick<Message, 'type' | 'body'>): string[] {
+  const codec =
+    type === edgeType.apiSessionAdded
+      ? ApiSessionAdded
+      : type === edgeType.apiSessionUpdated
+        ? ApiSessionUpdated
+        : undefined
+  return codec?.decode(body).apiSessions.map(({ token }) => token) ?? []
+}
+
+/** Whether a message gives the router what only a router with grants may have, besides tokens. */
 export function isGrant({ type, body }: Pick<Message, 'type' | 'body'>): boolean {
-  if (type === edgeType.apiSessionAdded) return ApiSessionAdded.decode(body).apiSessions.length > 0
-  if (type === edgeType.apiSessionUpdated) return ApiSessionUpdated.decode(body).apiSessions.length > 0
   if (type === edgeType.serviceList) return ServiceList.decode(body).services.length > 0
   if (type === edgeType.createTerminatorV2Response)
     return CreateTerminatorV2Response.decode(body).result === CreateTerminatorResult.SUCCESS

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Administrator, openAdministrator } from './administrator.js'
-import type { Run } from './caller.js'
+import { clientApi, isUnknown, openCaller, type Run } from './caller.js'
 import { type HostileNetwork, startHostileRouter } from './hostile-router.js'
 import type { Random } from './random.js'
 import { rules } from './report.js'
@@ -15,6 +15,7 @@ export interface Hostile extends AsyncDisposable {
 
 const FABRIC = '/fabric/v1'
 const POLL_MS = 300
+const ANSWER_MS = 60_000
 
 export async function openHostile(
   run: Run,
@@ -30,7 +31,19 @@ export async function openHostile(
     circuits: (await fabric.all<Circuit>(0, 'circuits')).rows,
   })
   const before = await stateNow()
-  const router = await startHostileRouter(network, run.report, random)
+  const { report } = run
+  const client = openCaller(run, clientApi, 0)
+  async function isAccepted(token: string): Promise<boolean> {
+    client.use(token)
+    const deadline = performance.now() + ANSWER_MS
+    let reply = await client.call('GET', '/current-api-session')
+    while (isUnknown(reply) && performance.now() < deadline) {
+      await pause(POLL_MS)
+      reply = await client.call('GET', '/current-api-session')
+    }
+    return reply.status === 200
+  }
+  const router = await startHostileRouter(network, { report, random, isAccepted })
 
   async function nameAll(state: RouterState): Promise<void> {
     const idsOf = (rows: readonly { readonly id: string }[]): string[] => rows.map(({ id }) => id)
@@ -61,8 +74,9 @@ export async function openHostile(
       }
     },
     async [Symbol.asyncDispose]() {
-      fabric[Symbol.dispose]()
       await router[Symbol.asyncDispose]()
+      client[Symbol.dispose]()
+      fabric[Symbol.dispose]()
     },
   }
 }
