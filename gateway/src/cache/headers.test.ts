@@ -13,7 +13,7 @@ async function following(received: Positions) {
   const headers = openHeaders({
     policy: {
       async *watchHeaders(_, { signal }) {
-        yield { positions: received, identityIds: [], all: false, grants: false, ageMs: 0 }
+        yield { positions: received, identityIds: [], all: false, grants: false, ageMs: 0, routers: true }
         await new Promise((resolve) => signal.addEventListener('abort', resolve))
       },
       async getHeader(_, { positions }) {

@@ -170,6 +170,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       getHeader: ['gateway', 'sessions'],
       watchHeaders: ['gateway', 'sessions'],
       getCommonRouters: ['gateway', 'sessions'],
+      getIdentityRouters: ['sessions'],
       findLost: ['sessions'],
       findRequiring: ['sessions'],
       getPolicyAdvice: gateway,

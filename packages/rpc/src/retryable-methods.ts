@@ -29,7 +29,8 @@ const methods: readonly Pick<MethodDefinition<unknown, unknown>, 'path'>[] = [
   ...[oidc.getLogin, oidc.revokeToken, oidc.endSession],
   ...[pki.getServerCertificate, pki.getTrustBundle, pki.getTokenKeys, pki.signTokens, pki.checkEnrollment],
   ...[pki.getCaJwt, pki.answerChallenge],
-  ...[policy.authorize, policy.getHeader, policy.getCommonRouters, policy.findLost, policy.findRequiring],
+  ...[policy.authorize, policy.getHeader, policy.getCommonRouters, policy.getIdentityRouters],
+  ...[policy.findLost, policy.findRequiring],
   ...[policy.getPolicyAdvice, policy.listServiceConfigs, policy.getPostureData, policy.listFailedRequests],
   // a repeated create of a session finds the first one
   ...[sessions.createSession, sessions.describeRouters, sessions.getRoutePath, sessions.inspect],

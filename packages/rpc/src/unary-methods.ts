@@ -20,6 +20,7 @@ export const unaryMethods: ReadonlySet<string> = new Set([
   PkiServiceService.getServerCertificate.path,
   PkiServiceService.getTrustBundle.path,
   PolicyServiceService.findLost.path,
+  PolicyServiceService.getIdentityRouters.path,
   PolicyServiceService.getPolicyAdvice.path,
   PolicyServiceService.listServiceConfigs.path,
   SessionsServiceService.inspect.path,

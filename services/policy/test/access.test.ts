@@ -44,6 +44,27 @@ test('an authorization to dial has the routers, the policies, the name of the se
   expect(Object.keys(allowed.positions).sort()).toEqual(['identity', 'policy', 'sessions'])
 })
 
+test('the routers of identities are those that edge router policies grant them, at the positions of the call', async () => {
+  const { alice, router, routing, staff, edgeRouterRoles } = await wiki()
+  const other = newName()
+  const ask = async (identityIds: string[], positions: Positions = {}) => {
+    const { sets, setOf } = await policy.policy.getIdentityRouters({ identityIds }, at(positions))
+    return setOf.map((index) => sets[index]?.ids)
+  }
+  expect(await ask([alice, 'unknown', alice])).toEqual([[router], [], [router]])
+  const identity = await network.identity.put(other, { isAdmin: false, roleAttributes: [staff] })
+  expect(await ask([other, alice], { identity })).toEqual([[router], [router]])
+  await policy.remove('edge-router-policies', routing)
+  await policy.engine.catchUpOwn({ signal: AbortSignal.timeout(30_000) })
+  expect(await ask([other, alice])).toEqual([[], []])
+  const named = { name: newName(), semantic: 'AllOf' }
+  await policy.create('edge-router-policies', { ...named, identityRoles: [`@${other}`], edgeRouterRoles })
+  await policy.engine.catchUpOwn({ signal: AbortSignal.timeout(30_000) })
+  expect(await ask([other, alice])).toEqual([[router], []])
+  const later = { timeline: identity.timeline, number: identity.number + 1 }
+  await expect(ask([other], { identity: later })).rejects.toMatchObject({ code: 'TIMEOUT' })
+})
+
 test('an authorization has the other grants of the identity on request', async () => {
   const { alice, router, service, dial, staff } = await wiki()
   const named = { semantic: 'AnyOf', identityRoles: [`#${staff}`] }

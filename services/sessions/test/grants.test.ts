@@ -49,7 +49,14 @@ function fakePolicy() {
     answering: Promise.resolve(),
     asked: [] as { identityId: string; serviceId: string; withOthers: boolean; positions: Positions }[],
     announce(number: number, identityIds: string[], more: Partial<HeaderChanges> = {}): void {
-      const message = { positions: all(number), identityIds, all: false, grants: true, ageMs: 0 }
+      const message = {
+        positions: all(number),
+        identityIds,
+        all: false,
+        grants: true,
+        ageMs: 0,
+        routers: true,
+      }
       sent.push({ ...message, ...more })
       moved.ring()
     },

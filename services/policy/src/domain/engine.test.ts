@@ -2,7 +2,14 @@ import { roleCaseEntities, roleCases } from '@overlay/model/testing'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { contentKey } from './content.js'
-import { commonRouters, linkingPolicies, permissionsOf, requiredCheckIds, visibleIds } from './queries.js'
+import {
+  commonRouters,
+  linkingPolicies,
+  permissionsOf,
+  requiredCheckIds,
+  routersOfIdentities,
+  visibleIds,
+} from './queries.js'
 import { emptyState, type State } from './state.js'
 import {
   checksAsked,
@@ -11,6 +18,7 @@ import {
   listOf,
   policiesLinking,
   routersBetween,
+  routersFor,
   usable,
   type World,
 } from './testing/naive-world.js'
@@ -59,19 +67,20 @@ test('a change names exactly those whose service-updates time moves, and all who
       for (const step of sequence) {
         const before = world
         const keys = keysOf(state, before)
-        const grants = grantsOf(before)
+        const [grants, routers] = [grantsOf(before), routersOf(before)]
         const { updated, viewed, granted } = stepEngine(state, step)
         world = stepWorld(before, step)
         expect(state.identities.idsOf(updated).sort()).toEqual(updatedByRows(before, world, step))
         const notified = new Set(state.identities.idsOf(viewed))
         const regranted = new Set(state.identities.idsOf(granted))
-        const grantsNow = grantsOf(world)
+        const [grantsNow, routersNow] = [grantsOf(world), routersOf(world)]
         expect([...notified].filter((id) => !regranted.has(id))).toEqual([])
         for (const [id, identity] of world.identities) {
           const old = before.identities.get(id)
           const differs = !old || listOf(before, old) !== listOf(world, identity)
           expect([id, differs && !notified.has(id)]).toEqual([id, false])
-          const isRegranted = old && grants.get(id) !== grantsNow.get(id)
+          const isRegranted =
+            old && (grants.get(id) !== grantsNow.get(id) || routers.get(id) !== routersNow.get(id))
           expect([id, isRegranted && !regranted.has(id)]).not.toEqual([id, true])
           if (old) expect([id, keys.get(id) !== keysOf(state, world).get(id)]).toEqual([id, differs])
         }
@@ -81,10 +90,20 @@ test('a change names exactly those whose service-updates time moves, and all who
   )
 })
 
+/** For each identity, in their order. */
+function routerSets(state: State, ids: readonly string[]): (readonly string[] | undefined)[] {
+  const { sets, setOf } = routersOfIdentities(state, ids)
+  return setOf.map((index) => sets[index])
+}
+
 const pairsOf = ({ identities, services }: World) =>
   [...identities.values()].flatMap((identity) =>
     [...services.keys()].map((service) => ({ identity, service })),
   )
+
+/** By identity: the routers that edge router policies grant it. */
+const routersOf = (world: World): ReadonlyMap<string, string> =>
+  new Map([...world.identities.keys()].map((id) => [id, routersFor(world, id).join()]))
 
 function answersOf(state: State, world: World): unknown {
   return [
@@ -96,6 +115,7 @@ function answersOf(state: State, world: World): unknown {
       commonRouters(state, id, service),
     ]),
     [...world.identities.values()].map(({ id, isAdmin }) => visibleIds(state, { identityId: id, isAdmin })),
+    routerSets(state, [...world.identities.keys(), 'unknown']),
   ]
 }
 
@@ -131,6 +151,7 @@ function answersByRows(world: World): unknown {
     [...world.identities.values()].map(({ id, isAdmin }) =>
       isAdmin ? [...world.services.keys()].sort() : usable(world, id),
     ),
+    [...[...world.identities.keys()].map((id) => routersFor(world, id)), []],
   ]
 }
 

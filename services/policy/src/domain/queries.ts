@@ -79,6 +79,31 @@ export function routersOfService({ services, serviceRouters }: State, id: string
   return number === undefined ? emptySet() : serviceRouters.reach(number)
 }
 
+/** Sets of routers, each once, and the index of the set of each identity, in their order. */
+export interface RouterSets {
+  readonly sets: readonly string[][]
+  readonly setOf: readonly number[]
+}
+
+/** The routers that edge router policies grant these identities. */
+export function routersOfIdentities(state: State, ids: readonly string[]): RouterSets {
+  const { identities, identityRouters, routers } = state
+  const sets: string[][] = []
+  const known = new Map<string | undefined, number>() // by the policies that select an identity, besides those for all
+  const setOf = ids.map((id) => {
+    const number = identities.numberOf(id)
+    const policies = number === undefined ? undefined : identityRouters.left.selecting(number)
+    const key = policies
+      ?.map(({ policyId }) => policyId)
+      .sort()
+      .join()
+    const index = known.get(key) ?? sets.push(routers.idsOf(routersOfIdentity(state, id)).sort()) - 1
+    known.set(key, index)
+    return index
+  })
+  return { sets, setOf }
+}
+
 /** Routers that policies permit to carry this service for this identity, online or not. */
 export const commonRouters = (state: State, identityId: string, serviceId: string): string[] =>
   state.routers

@@ -5,6 +5,7 @@ import { findLost } from './find-lost.js'
 import { findRequiring } from './find-requiring.js'
 import { getCommonRouters } from './get-common-routers.js'
 import { getHeader } from './get-header.js'
+import { getIdentityRouters } from './get-identity-routers.js'
 import { getPolicyAdvice } from './get-policy-advice.js'
 import { getPostureData } from './get-posture-data.js'
 import { listFailedRequests } from './list-failed-requests.js'
@@ -21,6 +22,7 @@ export const policyMethods = (deps: Deps): Methods<PolicyServiceService> => ({
   findRequiring: findRequiring(deps),
   getCommonRouters: getCommonRouters(deps),
   getHeader: getHeader(deps),
+  getIdentityRouters: getIdentityRouters(deps),
   getPolicyAdvice: getPolicyAdvice(deps),
   getPostureData: getPostureData(deps),
   listFailedRequests: listFailedRequests(deps),

@@ -38,7 +38,14 @@ export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['w
       const next = moved.sleep(signal, isRare ? signMs : SIGN_MS) // what changes while the message is sent ends the pause
       if (isReady) {
         const ageMs = Math.min(Math.round(engine.ageMs()), MOST_AGE_MS)
-        const message = { positions: engine.positions(), identityIds: [...changed], all, grants, ageMs }
+        const message = {
+          positions: engine.positions(),
+          identityIds: [...changed],
+          all,
+          grants,
+          ageMs,
+          routers: true,
+        }
         changed.clear()
         all = false
         yield message

@@ -66,10 +66,11 @@ const farEnds = (
 
 export function routersBetween(world: World, identityId: string, serviceId: string): string[] {
   const ofService = farEnds(world['service-edge-router-policies'], world.services, serviceId, world)
-  return [...farEnds(world['edge-router-policies'], world.identities, identityId, world)]
-    .filter((id) => ofService.has(id))
-    .sort()
+  return routersFor(world, identityId).filter((id) => ofService.has(id))
 }
+
+export const routersFor = (world: World, identityId: string): string[] =>
+  [...farEnds(world['edge-router-policies'], world.identities, identityId, world)].sort()
 
 /** All checks here are of one type: the reported domain is one of the required ones. */
 function askedOf(world: World, identityId: string, checkId: string): unknown {

@@ -133,6 +133,8 @@ export interface HeaderChanges {
   grants: boolean;
   /** of what the engine knows of policies and identities */
   ageMs: number;
+  /** GetIdentityRouters exists; a replica of an earlier release does not have it */
+  routers: boolean;
 }
 
 export interface HeaderChanges_PositionsEntry {
@@ -156,6 +158,17 @@ export interface GetCommonRoutersResponse {
 
 export interface RouterIds {
   ids: string[];
+}
+
+export interface GetIdentityRoutersRequest {
+  identityIds: string[];
+}
+
+/** Most identities share their routers with many others. */
+export interface GetIdentityRoutersResponse {
+  sets: RouterIds[];
+  /** the index of the set of each identity, in the order of the request */
+  setOf: number[];
 }
 
 export interface FindLostRequest {
@@ -1223,7 +1236,7 @@ export const WatchHeadersRequest: MessageFns<WatchHeadersRequest> = {
 };
 
 function createBaseHeaderChanges(): HeaderChanges {
-  return { positions: {}, identityIds: [], all: false, grants: false, ageMs: 0 };
+  return { positions: {}, identityIds: [], all: false, grants: false, ageMs: 0, routers: false };
 }
 
 export const HeaderChanges: MessageFns<HeaderChanges> = {
@@ -1242,6 +1255,9 @@ export const HeaderChanges: MessageFns<HeaderChanges> = {
     }
     if (message.ageMs !== 0) {
       writer.uint32(40).uint32(message.ageMs);
+    }
+    if (message.routers !== false) {
+      writer.uint32(48).bool(message.routers);
     }
     return writer;
   },
@@ -1302,6 +1318,14 @@ export const HeaderChanges: MessageFns<HeaderChanges> = {
             message.ageMs = reader.uint32();
             continue;
           }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.routers = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1342,6 +1366,7 @@ export const HeaderChanges: MessageFns<HeaderChanges> = {
         : isSet(object.age_ms)
         ? globalThis.Number(object.age_ms)
         : 0,
+      routers: isSet(object.routers) ? globalThis.Boolean(object.routers) : false,
     };
   },
 
@@ -1368,6 +1393,9 @@ export const HeaderChanges: MessageFns<HeaderChanges> = {
     if (message.ageMs !== 0) {
       obj.ageMs = Math.round(message.ageMs);
     }
+    if (message.routers !== false) {
+      obj.routers = message.routers;
+    }
     return obj;
   },
 
@@ -1389,6 +1417,7 @@ export const HeaderChanges: MessageFns<HeaderChanges> = {
     message.all = object.all ?? false;
     message.grants = object.grants ?? false;
     message.ageMs = object.ageMs ?? 0;
+    message.routers = object.routers ?? false;
     return message;
   },
 };
@@ -1772,6 +1801,182 @@ export const RouterIds: MessageFns<RouterIds> = {
   fromPartial<I extends Exact<DeepPartial<RouterIds>, I>>(object: I): RouterIds {
     const message = createBaseRouterIds();
     message.ids = object.ids?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseGetIdentityRoutersRequest(): GetIdentityRoutersRequest {
+  return { identityIds: [] };
+}
+
+export const GetIdentityRoutersRequest: MessageFns<GetIdentityRoutersRequest> = {
+  encode(message: GetIdentityRoutersRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.identityIds) {
+      writer.uint32(10).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetIdentityRoutersRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetIdentityRoutersRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.identityIds.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GetIdentityRoutersRequest {
+    return {
+      identityIds: globalThis.Array.isArray(object?.identityIds)
+        ? object.identityIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.identity_ids)
+        ? object.identity_ids.map((e: any) => globalThis.String(e))
+        : [],
+    };
+  },
+
+  toJSON(message: GetIdentityRoutersRequest): unknown {
+    const obj: any = {};
+    if (message.identityIds?.length) {
+      obj.identityIds = message.identityIds;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<GetIdentityRoutersRequest>, I>>(base?: I): GetIdentityRoutersRequest {
+    return GetIdentityRoutersRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<GetIdentityRoutersRequest>, I>>(object: I): GetIdentityRoutersRequest {
+    const message = createBaseGetIdentityRoutersRequest();
+    message.identityIds = object.identityIds?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseGetIdentityRoutersResponse(): GetIdentityRoutersResponse {
+  return { sets: [], setOf: [] };
+}
+
+export const GetIdentityRoutersResponse: MessageFns<GetIdentityRoutersResponse> = {
+  encode(message: GetIdentityRoutersResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.sets) {
+      RouterIds.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.setOf.length !== 0) {
+      writer.uint32(18).fork();
+      for (const v of message.setOf) {
+        writer.uint32(v);
+      }
+      writer.join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetIdentityRoutersResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetIdentityRoutersResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.sets.push(RouterIds.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag === 16) {
+              message.setOf.push(reader.uint32());
+
+              continue;
+            }
+
+            if (tag === 18) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.setOf.push(reader.uint32());
+              }
+
+              continue;
+            }
+
+            break;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GetIdentityRoutersResponse {
+    return {
+      sets: globalThis.Array.isArray(object?.sets) ? object.sets.map((e: any) => RouterIds.fromJSON(e)) : [],
+      setOf: globalThis.Array.isArray(object?.setOf)
+        ? object.setOf.map((e: any) => globalThis.Number(e))
+        : globalThis.Array.isArray(object?.set_of)
+        ? object.set_of.map((e: any) => globalThis.Number(e))
+        : [],
+    };
+  },
+
+  toJSON(message: GetIdentityRoutersResponse): unknown {
+    const obj: any = {};
+    if (message.sets?.length) {
+      obj.sets = message.sets.map((e) => RouterIds.toJSON(e));
+    }
+    if (message.setOf?.length) {
+      obj.setOf = message.setOf.map((e) => Math.round(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<GetIdentityRoutersResponse>, I>>(base?: I): GetIdentityRoutersResponse {
+    return GetIdentityRoutersResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<GetIdentityRoutersResponse>, I>>(object: I): GetIdentityRoutersResponse {
+    const message = createBaseGetIdentityRoutersResponse();
+    message.sets = object.sets?.map((e) => RouterIds.fromPartial(e)) || [];
+    message.setOf = object.setOf?.map((e) => e) || [];
     return message;
   },
 };
@@ -2994,6 +3199,18 @@ export const PolicyServiceService = {
       Buffer.from(GetCommonRoutersResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GetCommonRoutersResponse => GetCommonRoutersResponse.decode(value),
   },
+  /** Routers that edge router policies grant these identities. Not older than the positions of the call. */
+  getIdentityRouters: {
+    path: "/overlay.policy.v1.PolicyService/GetIdentityRouters" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GetIdentityRoutersRequest): Buffer =>
+      Buffer.from(GetIdentityRoutersRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GetIdentityRoutersRequest => GetIdentityRoutersRequest.decode(value),
+    responseSerialize: (value: GetIdentityRoutersResponse): Buffer =>
+      Buffer.from(GetIdentityRoutersResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): GetIdentityRoutersResponse => GetIdentityRoutersResponse.decode(value),
+  },
   /** Which of these accesses are no longer granted. */
   findLost: {
     path: "/overlay.policy.v1.PolicyService/FindLost" as const,
@@ -3098,6 +3315,8 @@ export interface PolicyServiceServer extends UntypedServiceImplementation {
   watchHeaders: handleServerStreamingCall<WatchHeadersRequest, HeaderChanges>;
   /** Routers through which each pair may connect, by policy only. */
   getCommonRouters: handleUnaryCall<GetCommonRoutersRequest, GetCommonRoutersResponse>;
+  /** Routers that edge router policies grant these identities. Not older than the positions of the call. */
+  getIdentityRouters: handleUnaryCall<GetIdentityRoutersRequest, GetIdentityRoutersResponse>;
   /** Which of these accesses are no longer granted. */
   findLost: handleUnaryCall<FindLostRequest, FindLostResponse>;
   /** The service policies that require any of these posture checks. */
@@ -3170,6 +3389,22 @@ export interface PolicyServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GetCommonRoutersResponse) => void,
+  ): ClientUnaryCall;
+  /** Routers that edge router policies grant these identities. Not older than the positions of the call. */
+  getIdentityRouters(
+    request: GetIdentityRoutersRequest,
+    callback: (error: ServiceError | null, response: GetIdentityRoutersResponse) => void,
+  ): ClientUnaryCall;
+  getIdentityRouters(
+    request: GetIdentityRoutersRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: GetIdentityRoutersResponse) => void,
+  ): ClientUnaryCall;
+  getIdentityRouters(
+    request: GetIdentityRoutersRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: GetIdentityRoutersResponse) => void,
   ): ClientUnaryCall;
   /** Which of these accesses are no longer granted. */
   findLost(
