@@ -126,20 +126,35 @@ test('a session that was deleted opens no circuit', async () => {
   expect((await exchange(connection, Buffer.from('again'))).toString()).toBe('again')
 })
 
-test('a router that belongs to no policy of the identity is refused', async () => {
+/** Until it is restored, the policy for all leaves out every router but these. */
+async function restrict(kind: string, routers: readonly TestRouter[]): Promise<() => Promise<unknown>> {
+  const [policy] = await traffic.admin.request<{ id: string }[]>('GET', `/${kind}?filter=name="all"`)
+  const write = (edgeRouterRoles: string[]) =>
+    traffic.admin.request('PATCH', `/${kind}/${policy?.id}`, { edgeRouterRoles })
+  await write(routers.map(({ id }) => `@${id}`))
+  return () => write(['#all'])
+}
+
+test('a router that belongs to no policy of the service is refused', async () => {
   const host = await traffic.hosted('other-router', far)
   const other = await traffic.router('other')
   const client = await traffic.dialed(host.serviceId, near)
-  const [policy] = await traffic.admin.request<{ id: string }[]>(
-    'GET',
-    '/edge-router-policies?filter=name="all"',
-  )
-  await traffic.admin.request('PATCH', `/edge-router-policies/${policy?.id}`, {
-    edgeRouterRoles: [`@${near.id}`, `@${far.id}`],
-  })
+  const restore = await restrict('service-edge-router-policies', [near, far])
   const sdk = await traffic.connect(client.member, other)
   await expect(sdk.dial(client.session.token)).rejects.toThrow('invalid edge router for session')
-  await traffic.admin.request('PATCH', `/edge-router-policies/${policy?.id}`, { edgeRouterRoles: ['#all'] })
+  await restore()
+})
+
+test('a router that belongs to no policy of the identity closes its connections', async () => {
+  const host = await traffic.hosted('left-router', far)
+  const other = await traffic.router('left')
+  const client = await traffic.dialed(host.serviceId, near)
+  const sdk = await traffic.connect(client.member, other)
+  const restore = await restrict('edge-router-policies', [near, far])
+  await until(() => !other.apiSessions.get(client.member.apiSessionToken))
+  await expect(sdk.dial(client.session.token)).rejects.toThrow('closed')
+  await exchange(client.connection, Buffer.from('near'))
+  await restore()
 })
 
 const pause = (ms: number): Promise<undefined> =>

@@ -6,6 +6,7 @@ import {
   changeService,
   deletedIds,
   fabricEvents,
+  headsReader,
   type RowChange,
   type Source,
   startConsumers,
@@ -81,6 +82,7 @@ export interface ServiceOptions {
 }
 
 const DELETE_MS = 30_000
+const HEAD_MS = 1000
 
 /** All of the service but its connections. It serves before its consumers have loaded. */
 export async function openService(options: ServiceOptions) {
@@ -127,7 +129,10 @@ export async function openService(options: ServiceOptions) {
     directory,
     log,
     listen,
-    owners: { identity, policy, heads, services, deleteRouter, createSession, grantWatch: watch },
+    owners: {
+      ...{ identity, policy, heads, services, deleteRouter, createSession, grantWatch: watch },
+      policyHead: headsReader(db, ['policy'], HEAD_MS),
+    },
     certificates,
   })
   if (control.traffic) listeners.push(control.traffic.terminators.written)

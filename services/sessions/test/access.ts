@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   type Channel,
   ChannelClosed,
@@ -12,9 +13,10 @@ import {
 import { openAlarm } from '@overlay/platform/async'
 import type { Bus, ChangeLog, Source } from '@overlay/platform/change-log'
 import { newId } from '@overlay/platform/kind-store'
-import { type Change, Fault, type Position } from '@overlay/rpc'
+import { type Change, Fault, type Position, type Positions } from '@overlay/rpc'
 import { type AccessConcern, type AccessDeps, accessConcern } from '../src/access/access.js'
 import type { RouterChannel } from '../src/control/router-channel.js'
+import type { GrantListener } from '../src/grants/grant-watch.js'
 import { log } from './store.js'
 
 interface AccessToken {
@@ -111,6 +113,68 @@ export function fakeIdentity() {
   }
 }
 
+/** By default policy grants these routers to every identity: those of `testRouter`. */
+const everyRouter = Array.from({ length: 200 }, (_, n) => `router-${n}`)
+let routerCount = 0
+
+/** Policy: the routers that it grants identities, and its stream of changes. */
+export function fakeGrants(first: (identityId: string) => readonly string[] = () => everyRouter) {
+  let routersOf = first
+  const listeners: GrantListener[] = []
+  let number = 1
+  let isAway = false
+  let isOld = false
+  let asked = 0
+  let refused = 0
+  const head = (): Positions => ({ policy: { timeline: 'policy', number } })
+  let streamed = head()
+  const announce = (ids: readonly string[] | 'all'): void => {
+    for (const listener of listeners) listener(ids)
+    streamed = head()
+  }
+  return {
+    /** How many identities it has been asked for, and how often in vain. */
+    asked: () => asked,
+    refused: () => refused,
+    /** A change that the stream names. */
+    grant(now: (identityId: string) => readonly string[], ids: readonly string[] | 'all' = 'all'): void {
+      routersOf = now
+      number++
+      announce(ids)
+    },
+    /** A change that the stream has not named yet. */
+    grantUnseen(now: (identityId: string) => readonly string[]): void {
+      routersOf = now
+      number++
+    },
+    announce,
+    setAway(now: boolean): void {
+      isAway = now
+    },
+    /** Policy of an earlier release. */
+    setOld(now: boolean): void {
+      isOld = now
+      announce('all')
+    },
+    grantWatch: {
+      positions: () => streamed,
+      lacksRouters: () => isOld,
+      onChange: (listener: GrantListener) => void listeners.push(listener),
+    },
+    policyHead: async () => head(),
+    async getIdentityRouters({ identityIds }: { readonly identityIds: readonly string[] }) {
+      if (isAway) {
+        refused++
+        throw new Fault('UNAVAILABLE')
+      }
+      await nextTurn()
+      asked += identityIds.length
+      const sets = identityIds.map((id) => ({ ids: [...routersOf(id)] }))
+      return { sets, setOf: sets.map((_, at) => at) }
+    },
+  }
+}
+
 export interface TestRouter extends RouterChannel {
   readonly received: readonly Message[]
   /** The messages of a type, in order. */
@@ -121,7 +185,7 @@ export interface TestRouter extends RouterChannel {
   stall(): () => void
 }
 
-export function testRouter(routerId = randomUUID()): TestRouter {
+export function testRouter(routerId = `router-${routerCount++ % everyRouter.length}`): TestRouter {
   const received: Message[] = []
   const closing = new AbortController()
   const arrived = openAlarm()
@@ -182,6 +246,7 @@ export interface TestAccessOptions {
   readonly commonRouters?: (identityId: string, serviceId: string) => readonly string[]
   /** Called with each report to identity. */
   readonly onReport?: (() => Promise<void>) | undefined
+  readonly grants?: ReturnType<typeof fakeGrants>
 }
 
 /** The concern of one replica, with fakes of the other services. */
@@ -190,7 +255,7 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
   const marked: string[] = []
   const markedTokens: string[] = []
   const connected: string[] = []
-  const { bus, identity, commonRouters = () => [], onReport } = options
+  const { bus, identity, commonRouters = () => [], onReport, grants = fakeGrants() } = options
   const concern = await accessConcern({
     bus,
     changeLog,
@@ -215,7 +280,10 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
         },
       },
     },
+    grantWatch: grants.grantWatch,
+    policyHead: grants.policyHead,
     policy: {
+      getIdentityRouters: grants.getIdentityRouters,
       getCommonRouters: async ({ pairs }) => ({
         routers: pairs.map(({ identityId, serviceId }) => ({
           ids: [...commonRouters(identityId, serviceId)],

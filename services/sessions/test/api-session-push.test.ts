@@ -148,7 +148,7 @@ test('a router gets each access token of an API session, and its end when the to
 
 test('a certificate that is no longer valid is no fingerprint', async () => {
   await using replica = await startReplica()
-  const session = replica.identity.login('alice')
+  const session = replica.identity.login('alice', 'one')
   const validToMs = Date.now() - 1000
   replica.identity.put({ ...session, expiring: [{ fingerprint: 'over', validToMs }] })
   const later = { fingerprint: 'valid', validToMs: Date.now() + 3_600_000 }
@@ -192,14 +192,14 @@ test('what changes behind a full state on its way comes again with its last chun
 
 test('a router that takes nothing delays no other router', async () => {
   await using replica = await startReplica()
-  for (let n = 0; n < 150; n++) replica.identity.login('alice')
+  for (let n = 0; n < 150; n++) replica.identity.login('alice', 'one')
   const warm = await synced(replica.access)
   await warm.until(() => sessionsIn(chunksOf(warm)).length + deltasOf(warm).length >= 150)
   const stalled = testRouter()
   stalled.stall()
   await replica.access.connect(stalled)
   const router = await synced(replica.access)
-  const session = replica.identity.login('bob')
+  const session = replica.identity.login('bob', 'one')
   await router.until(() => deltasOf(router).some(({ id }) => id === session.id))
   expect(chunksOf(stalled).some((chunk) => stateOf(chunk).isLast)).toBe(false)
 })
@@ -207,8 +207,8 @@ test('a router that takes nothing delays no other router', async () => {
 test('after changes may have been missed, routers get a newer full state, and ends', async () => {
   await using replica = await startReplica()
   const { identity, access } = replica
-  const kept = identity.login('alice')
-  const lost = identity.login('bob')
+  const kept = identity.login('alice', 'one')
+  const lost = identity.login('bob', 'one')
   const router = await synced(access)
   await router.until(() => sessionsIn(chunksOf(router)).length + deltasOf(router).length >= 2)
   const restored = { ...kept, id: newId('cuid'), token: 'of the backup' }
@@ -228,7 +228,7 @@ test('a router that connects before the first load gets its state after it', asy
   await using access = await startAccess(store.changeLog, { bus: noBus, identity })
   const router = testRouter()
   await access.connect(router)
-  const session = identity.login('alice')
+  const session = identity.login('alice', 'one')
   identity.setAway(false)
   await router.until(hasState(router))
   expect(sessionsIn(chunksOf(router)).map(({ id }) => id)).toEqual([session.id])
@@ -240,7 +240,7 @@ test('a router that asks for all API sessions again and again does not get them 
   const body = RequestClientReSync.encode({ reason: 'because' }).finish()
   for (const _ of [1, 2, 3])
     await replica.access.receive(router, { type: edgeType.requestClientReSync, body })
-  const session = replica.identity.login('alice')
+  const session = replica.identity.login('alice', 'one')
   await router.until(() => deltasOf(router).some(({ id }) => id === session.id))
   expect(chunksOf(router)).toHaveLength(1)
 })

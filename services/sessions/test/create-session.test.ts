@@ -44,6 +44,7 @@ interface Policy {
 /** A stream of policy that is never fresh: each create asks policy. */
 const noWatch = {
   trusted: () => false,
+  lacksRouters: () => false,
   coversGrants: () => false,
   positions: () => ({}),
   onChange: () => undefined,

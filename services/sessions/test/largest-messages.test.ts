@@ -33,7 +33,7 @@ import { routerStatus } from '../src/control/router-status.js'
 import { openTraffic } from '../src/control/traffic.js'
 import { linksConcern } from '../src/links/links.js'
 import { openTopology } from '../src/links/live-topology.js'
-import { fakeIdentity } from './access.js'
+import { fakeGrants, fakeIdentity } from './access.js'
 import { log, startStore } from './store.js'
 
 /** The one limit of time in these tests: CPU of the event loop between two turns. */
@@ -58,6 +58,7 @@ async function startNetwork() {
   const service = { terminatorStrategy: '', encryptionRequired: false, maxIdleTimeMillis: 0 }
   const find = async (id: string) => ({ id, name: id, ...service })
   const position = { timeline: 'a', number: 1 }
+  const grants = fakeGrants(() => ['r1'])
   const traffic = await openTraffic(
     { ...control, controllerId: 'c1', topology },
     {
@@ -73,6 +74,7 @@ async function startNetwork() {
       },
       policy: {
         calls: {
+          getIdentityRouters: grants.getIdentityRouters,
           getCommonRouters: async ({ pairs }) => ({ routers: pairs.map(() => ({ ids: ['r1'] })) }),
           getHeader: async () => ({ lastChangeAtMs: 0, positions: { policy: position }, contentKey: '' }),
         },
@@ -88,7 +90,8 @@ async function startNetwork() {
       createSession: async () => {
         throw new Failure('NOT_FOUND')
       },
-      grantWatch: { trusted: () => true, positions: () => ({ policy: position }), onChange: () => undefined },
+      grantWatch: { trusted: () => true, ...grants.grantWatch },
+      policyHead: grants.policyHead,
     },
   )
   const { circuits } = traffic

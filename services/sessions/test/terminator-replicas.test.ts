@@ -35,11 +35,21 @@ function ownersFor(identity: ReturnType<typeof fakeIdentity>, routerIds: string[
     policy: {
       calls: {
         getHeader: unused,
+        getIdentityRouters: async ({ identityIds }) => ({
+          sets: [{ ids: routerIds }],
+          setOf: identityIds.map(() => 0),
+        }),
         getCommonRouters: async ({ pairs }) => ({ routers: pairs.map(() => ({ ids: routerIds })) }),
       },
       entities: { list: unused },
     },
-    grantWatch: { trusted: () => true, positions: () => ({}), onChange: () => undefined },
+    grantWatch: {
+      trusted: () => true,
+      positions: () => ({}),
+      onChange: () => undefined,
+      lacksRouters: () => false,
+    },
+    policyHead: async () => ({}),
     heads: async () => ({}),
     services: {
       get: () => wiki,

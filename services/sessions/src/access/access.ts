@@ -17,16 +17,19 @@ import { openAccessCheck } from './access-check.js'
 import { type ActivityDeps, openActivity } from './activity.js'
 import { type ApiSessions, openApiSessions } from './api-sessions.js'
 import { followEndedSessions, startPruningEnded } from './ended-sessions.js'
+import type { PlacingDeps } from './placing.js'
 import { openPush } from './push.js'
 import { openPushReports } from './push-reports.js'
 import type { CheckAccess, CheckRouter } from './router-access.js'
 
-export interface AccessDeps extends Pick<ControlCore, 'bus' | 'changeLog' | 'directory' | 'log' | 'sync'> {
+export interface AccessDeps
+  extends Pick<ControlCore, 'bus' | 'changeLog' | 'directory' | 'log' | 'sync'>,
+    Pick<PlacingDeps, 'grantWatch' | 'policyHead'> {
   readonly identity: {
     readonly source: Source
     readonly calls: ActivityDeps['identity']
   }
-  readonly policy: Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
+  readonly policy: PlacingDeps['policy'] & Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
   /** The ends of the change logs of identity and policy. */
   readonly heads: () => Promise<Positions>
   /** How long reports of activity are gathered. */
@@ -51,16 +54,17 @@ const checkLimits = { name: 'session-checks', running: 2, waiting: 10_000 }
 
 /** API sessions and sessions: what routers know of them, and what routers claim about them. */
 export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
-  const { bus, changeLog, directory, log, sync, identity, policy, heads } = deps
+  const { bus, changeLog, directory, log, identity, policy, heads } = deps
   const { db } = changeLog
   const endListeners: SessionsEnded[] = []
   const reports = openPushReports(bus, randomUUID(), () => push.routers().size)
-  const push = openPush({ sessions: () => apiSessions, sync, pushed: reports.pushed })
+  const push = openPush({ ...deps, sessions: () => apiSessions, pushed: reports.pushed })
   const apiSessions = await openApiSessions(identity.source, push, { bus, log })
   const activity = openActivity({
     db,
     identity: identity.calls,
     apiSessions,
+    mayHave: push.mayHave,
     log,
     ...(deps.gatherMs !== undefined && { gatherMs: deps.gatherMs }),
   })
@@ -87,10 +91,10 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
       onMessage(
         edgeType.apiSessionHeartbeat,
         ApiSessionHeartbeat,
-        async ({ tokens }, _message, { channel }) => {
+        async ({ tokens }, _message, { channel, routerId }) => {
           for (const part of pagesOf(tokens, TOKENS_AT_ONCE)) {
             if (channel.closed.aborted) return
-            const unknown = await activity.note(part)
+            const unknown = await activity.note(part, routerId)
             if (unknown.length === 0) continue
             const body = ApiSessionRemoved.encode({ tokens: [...unknown], ids: [] }).finish()
             channel.send({ type: edgeType.apiSessionRemoved, body })
@@ -128,7 +132,7 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
       await activity[Symbol.asyncDispose]()
       await expiring[Symbol.asyncDispose]()
       await apiSessions[Symbol.asyncDispose]()
-      push[Symbol.dispose]()
+      await push[Symbol.asyncDispose]()
     },
   }
 }

@@ -2,19 +2,22 @@ import { pagesOf, runPeriodically, yielder } from '@overlay/platform/async'
 import type { Database } from '@overlay/platform/postgres'
 import { type IdentityServiceService, type MarkActivityRequest, type Methods, ownContext } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import type { ApiSession } from '../domain/api-session.js'
 import { saveConnections } from '../store/identity-connection.js'
 import type { ApiSessions } from './api-sessions.js'
 
 /** The API sessions that routers report as connected. */
 export interface Activity extends AsyncDisposable {
-  /** Returns the tokens that no API session has. None if that is not certain. */
-  note(tokens: readonly string[]): Promise<readonly string[]>
+  /** Returns the tokens that no API session of the router has. None if that is not certain. */
+  note(tokens: readonly string[], routerId: string): Promise<readonly string[]>
 }
 
 export interface ActivityDeps {
   readonly db: Database
   readonly identity: Pick<Methods<IdentityServiceService>, 'markActivity' | 'reportConnections'>
   readonly apiSessions: Pick<ApiSessions, 'byToken' | 'catchUp'>
+  /** False: the API session is of no concern to the router. */
+  readonly mayHave: (routerId: string, session: ApiSession) => boolean
   readonly log: Logger
   /** How long reports are gathered. */
   readonly gatherMs?: number
@@ -28,6 +31,7 @@ export function openActivity({
   db,
   identity,
   apiSessions,
+  mayHave,
   log,
   gatherMs = GATHER_MS,
 }: ActivityDeps): Activity {
@@ -77,13 +81,13 @@ export function openActivity({
   )
 
   return {
-    async note(tokens) {
+    async note(tokens, routerId) {
       const yieldNow = yielder()
       const look = async (some: readonly string[]): Promise<string[]> => {
         const unknown: string[] = []
         for (const token of some) {
           const session = apiSessions.byToken(token)
-          if (session) {
+          if (session && mayHave(routerId, session)) {
             seen.set(session.id, Date.now())
             if (session.tokenId) accessTokens.add(session.tokenId)
             identities.add(session.identityId)

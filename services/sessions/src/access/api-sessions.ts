@@ -1,3 +1,4 @@
+import { identity } from '@overlay/model'
 import { type Bus, isDeleted, type Memory, openProjection, type Source } from '@overlay/platform/change-log'
 import { type Change, CREDENTIALS, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
@@ -23,6 +24,8 @@ export interface ApiSessionListener {
   /** Its fingerprints have changed. */
   updated(session: ApiSession): void
   removed(session: ApiSession): void
+  /** The routers that policies grant it may be other ones. */
+  identityChanged(id: string): void
   /** All changes up to the position have been reported. */
   applied(upto: Position): void
   /** Changes may have been missed: all API sessions have been read again. */
@@ -42,7 +45,8 @@ export async function openApiSessions(
   let isLoaded = false
 
   function put(change: Change): void {
-    if (isDeleted(change)) remove(change.id)
+    if (change.kind === identity.kind) listener.identityChanged(change.id)
+    else if (isDeleted(change)) remove(change.id)
     else if (change.kind === CREDENTIALS) putSessions(change.id, decodeApiSessions(change.json))
   }
 
@@ -100,7 +104,7 @@ export async function openApiSessions(
 
   const memory: Memory = {
     name: 'api sessions',
-    kinds: [CREDENTIALS, 'api-sessions'],
+    kinds: [CREDENTIALS, 'api-sessions', identity.kind],
     loadedKinds: [CREDENTIALS],
     apply(changes, upto) {
       for (const change of changes) put(change)

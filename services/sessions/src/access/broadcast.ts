@@ -1,17 +1,24 @@
 import { type EncodedMessage, encodeMessage, type Outgoing } from '@overlay/channel'
 import { yielder } from '@overlay/platform/async'
 import type { RouterChannel } from '../control/router-channel.js'
+import type { Routers } from '../domain/audiences.js'
 
 /** Sends messages to many routers, in order, each encoded once. */
 export interface Broadcast {
-  send(message: Outgoing): void
+  /** To those of the routers that are connected. */
+  send(message: Outgoing, to: Routers): void
   /** Called when all messages before it have been handed to the channels. */
   afterwards(done: () => void): void
 }
 
+interface Sent {
+  readonly message: EncodedMessage
+  readonly to: Routers
+}
+
 /** `routers` is read for each message. With many of them other work has its turn in between. */
 export function openBroadcast(routers: () => Iterable<RouterChannel>): Broadcast {
-  const queue: (EncodedMessage | (() => void))[] = []
+  const queue: (Sent | (() => void))[] = []
   let isRunning = false
 
   async function run(): Promise<void> {
@@ -21,8 +28,10 @@ export function openBroadcast(routers: () => Iterable<RouterChannel>): Broadcast
         next()
         continue
       }
-      for (const { channel } of [...routers()]) {
-        channel.send(next)
+      const { message, to } = next
+      for (const { routerId, channel } of [...routers()]) {
+        if (!to.has(routerId)) continue
+        channel.send(message)
         await yieldNow()
       }
     }
@@ -36,8 +45,8 @@ export function openBroadcast(routers: () => Iterable<RouterChannel>): Broadcast
     })
   }
   return {
-    send(message) {
-      queue.push(encodeMessage(message))
+    send(message, to) {
+      queue.push({ message: encodeMessage(message), to })
       start()
     },
     afterwards(done) {

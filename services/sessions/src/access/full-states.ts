@@ -5,25 +5,31 @@ import { cuidAt, newId } from '@overlay/platform/kind-store'
 import type { RouterChannel } from '../control/router-channel.js'
 import type { SyncReport } from '../control/router-status.js'
 import type { ApiSession } from '../domain/api-session.js'
+import type { Audiences, Routers } from '../domain/audiences.js'
 import type { ApiSessions } from './api-sessions.js'
-import { type Chunks, encodeAdded, routerApiSession, SESSIONS_PER_CHUNK } from './chunks.js'
+import {
+  type Encodings,
+  encodeAdded,
+  joinEncodings,
+  routerApiSession,
+  SESSIONS_PER_MESSAGE,
+} from './encodings.js'
+import type { Placing } from './placing.js'
 
-/** Sends routers all API sessions: when they connect, when they ask, and after changes may have been missed. */
+/** Sends routers all their API sessions: when they connect, when they ask, and after changes may have been missed. */
 export interface FullStates {
   /** Begins a full state. One that is under way is abandoned. */
   start(router: RouterChannel): void
   /** The same, at most once in ten seconds for each router. */
   request(router: RouterChannel): void
   stop(router: RouterChannel): void
-  /** A session has been added or changed: routers whose chunk is sent already get it with the last chunk. */
-  changed(session: ApiSession): void
-  removed(session: ApiSession): void
+  /** These routers get the session now, or changes of it: with the last message of a state again. */
+  changed(session: ApiSession, to: Routers): void
   any(): boolean
 }
 
 interface Sync {
-  /** Chunks before it are sent. */
-  cursor: number
+  hasBegun: boolean
   readonly late: Set<ApiSession>
   readonly startedAt: number
   isOver: boolean
@@ -31,7 +37,13 @@ interface Sync {
 }
 
 export interface FullStateDeps {
-  readonly chunks: Chunks
+  readonly audiences: Pick<Audiences, 'of' | 'ofRouter'>
+  /** They are sent later, to all routers that may have them. */
+  readonly added: ReadonlySet<ApiSession>
+  /** Resolves when those of now are sent, or the signal is aborted. */
+  readonly allSent: (signal: AbortSignal) => Promise<void>
+  readonly placing: Pick<Placing, 'known'>
+  readonly encodings: Pick<Encodings, 'of'>
   readonly sessions: () => Pick<ApiSessions, 'catchUp'>
   readonly sync: SyncReport
 }
@@ -43,14 +55,22 @@ const CATCH_UP_MS = 2000
 /** Logins of this time may be on their way through another replica. */
 const MARGIN_MS = 5000
 
-export function openFullStates({ chunks, sessions, sync }: FullStateDeps): FullStates {
+export function openFullStates({
+  audiences,
+  added,
+  allSent,
+  placing,
+  encodings,
+  sessions,
+  sync,
+}: FullStateDeps): FullStates {
   const syncs = new Map<RouterChannel, Sync>()
   const queue = boundedQueue({ name: 'router-states', running: AT_ONCE, waiting: Number.POSITIVE_INFINITY })
-  const running = (): Iterable<Sync> => [...syncs.values()].filter(({ isOver }) => !isOver)
 
   function start(router: RouterChannel): void {
     end(router)
-    const one: Sync = { cursor: 0, late: new Set(), startedAt: performance.now(), isOver: false }
+    const startedAt = performance.now()
+    const one: Sync = { hasBegun: false, late: new Set(), startedAt, isOver: false }
     syncs.set(router, one)
     sync.started(router)
     queue(() => send(router, one)).then(
@@ -64,40 +84,63 @@ export function openFullStates({ chunks, sessions, sync }: FullStateDeps): FullS
     one.isOver = true
     clearTimeout(one.timer)
   }
+  const isRunning = ({ isOver }: Sync): boolean => !isOver
+
+  /** What the router may have, in the order of memory. What is added meanwhile may come or not. */
+  function* sessionsFor(routerId: string): Iterable<ApiSession> {
+    for (const { holders } of audiences.ofRouter(routerId))
+      for (const holder of holders)
+        for (const session of holder.sessions) if (isUsable(session) && !added.has(session)) yield session
+  }
+  function isFor(routerId: string, session: ApiSession): boolean {
+    const holder = audiences.of(session.identityId)
+    const has = holder?.sessions.has(session) && holder.audience?.has(routerId)
+    return has === true && isUsable(session)
+  }
 
   async function send(router: RouterChannel, one: Sync): Promise<void> {
-    const { channel } = router
+    const { channel, routerId } = router
+    // the router drops what the state does not have, and its connections
+    await placing.known(channel.closed)
+    one.hasBegun = true
     const id = newId('cuid')
     const begun = Date.now()
     const yieldNow = yielder()
     let sequence = 0
-    const sendChunk = (body: Uint8Array, isLast: boolean): void => {
+    const sendBody = (body: Uint8Array, isLast: boolean): void => {
       channel.send({ type: edgeType.apiSessionAdded, headers: syncHeaders({ id, isLast, sequence }), body })
       sequence++
     }
-    while (one.cursor < chunks.count()) {
+    let some: Uint8Array[] = []
+    for (const session of sessionsFor(routerId)) {
       if (one.isOver || channel.closed.aborted) return
-      const body = chunks.body(one.cursor++)
-      if (!body) continue
-      sendChunk(body, false)
+      some.push(encodings.of(session))
+      if (some.length < SESSIONS_PER_MESSAGE) continue
+      sendBody(joinEncodings(some), false)
+      some = []
       await channel.drained()
       await yieldNow()
     }
-    // the router drops what the state does not have: what other replicas have sent it must be here
-    const isCurrent = await sessions()
-      .catchUp(AbortSignal.timeout(CATCH_UP_MS))
-      .then(
-        () => true,
-        () => false,
-      )
+    if (some.length > 0) sendBody(joinEncodings(some), false)
+    await channel.drained()
+    // what other replicas have sent it must be here
+    const isCurrent = await currentWithin(AbortSignal.timeout(CATCH_UP_MS))
     if (one.isOver || channel.closed.aborted) return
-    const rest = [...one.late].map(routerApiSession)
+    const rest = [...one.late].filter((session) => isFor(routerId, session)).map(routerApiSession)
     if (isCurrent) rest.push(boundary(begun - MARGIN_MS))
     one.isOver = true
-    do sendChunk(encodeAdded(true, rest.splice(0, SESSIONS_PER_CHUNK)), rest.length === 0)
+    do sendBody(encodeAdded(true, rest.splice(0, SESSIONS_PER_MESSAGE)), rest.length === 0)
     while (rest.length > 0)
     sync.done(router)
   }
+  const currentWithin = (limit: AbortSignal): Promise<boolean> =>
+    sessions()
+      .catchUp(limit)
+      .then(() => allSent(limit))
+      .then(
+        () => !limit.aborted,
+        () => false,
+      )
 
   return {
     start,
@@ -112,15 +155,16 @@ export function openFullStates({ chunks, sessions, sync }: FullStateDeps): FullS
       end(router)
       syncs.delete(router)
     },
-    changed(session) {
-      for (const one of running()) if (chunks.indexOf(session) < one.cursor) one.late.add(session)
+    changed(session, to) {
+      for (const [{ routerId }, one] of syncs)
+        if (isRunning(one) && one.hasBegun && to.has(routerId)) one.late.add(session)
     },
-    removed(session) {
-      for (const one of running()) one.late.delete(session)
-    },
-    any: () => [...syncs.values()].some(({ isOver }) => !isOver),
+    any: () => [...syncs.values()].some(isRunning),
   }
 }
+
+/** Has a certificate. Without one no router could admit its client. */
+export const isUsable = ({ fingerprints }: ApiSession): boolean => fingerprints !== ''
 
 /** wire: on 20200 and 20201. Routers compare ids as texts: the greater one is newer. */
 export const syncHeaders = (state: SyncState | undefined) =>

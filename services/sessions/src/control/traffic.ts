@@ -9,11 +9,12 @@ import type { Concern } from './handlers.js'
 
 /** The services that the concerns call and follow, and what they use of this one. */
 export interface ControlOwners
-  extends Pick<AccessDeps, 'heads'>,
+  extends Pick<AccessDeps, 'heads' | 'policyHead'>,
     Pick<TerminatorDeps, 'deleteRouter'>,
-    Pick<TunnelOptions, 'createSession' | 'grantWatch'> {
+    Pick<TunnelOptions, 'createSession'> {
   readonly identity: AccessDeps['identity'] & { readonly calls: TunnelOptions['identity'] }
   readonly policy: TunnelOptions['policy'] & { readonly calls: AccessDeps['policy'] }
+  readonly grantWatch: AccessDeps['grantWatch'] & TunnelOptions['grantWatch']
   readonly services: ServiceDirectory
 }
 

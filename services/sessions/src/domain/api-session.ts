@@ -10,8 +10,6 @@ export interface ApiSession {
   readonly identityId: string
   /** Separated by spaces, SHA-1 in hex. One that counts for a limited time is followed by `@` and its end in ms. */
   fingerprints: string
-  /** Where it is among the chunks of a full state. */
-  chunk: object | undefined
 }
 
 interface Payload {
@@ -29,7 +27,7 @@ export function decodeApiSessions(json: Uint8Array): ApiSession[] {
   const payload = JSON.parse(Buffer.from(json).toString()) as Payload
   const { id, token, accessTokens = [], identityId } = payload
   if (!id || !identityId || (token !== null && !token)) throw new Error('API session without members')
-  const common = { id, identityId, fingerprints: fingerprintsOf(payload), chunk: undefined }
+  const common = { id, identityId, fingerprints: fingerprintsOf(payload) }
   if (token !== null) return [{ ...common, token, tokenId: undefined }]
   return accessTokens.map((one) => ({ ...common, token: one.token, tokenId: one.id }))
 }

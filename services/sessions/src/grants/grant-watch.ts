@@ -7,6 +7,8 @@ export interface GrantWatch extends AsyncDisposable {
   trusted(): boolean
   /** True: the stream names changes of grants, too. Policy of an earlier release names only changes of lists. */
   coversGrants(): boolean
+  /** True: policy is of an earlier release, which does not tell the routers of identities. */
+  lacksRouters(): boolean
   /** The positions up to which changes have been announced. */
   positions(): Positions
   /** Called before `positions` move. After an interruption of the stream with `all`. */
@@ -27,6 +29,7 @@ export function watchGrants(
     for (const listener of listeners) listener(ids)
   }
   let coversGrants = false
+  let lacksRouters = false
   async function* open(signal: AbortSignal, signMs: number) {
     let isFirst = true
     for await (const message of policy.watchHeaders({ grants: true, signMs }, ownContext(signal))) {
@@ -39,8 +42,9 @@ export function watchGrants(
     'policy grants',
     log,
     open,
-    ({ identityIds, all, grants, positions }) => {
+    ({ identityIds, all, grants, routers, positions }) => {
       coversGrants = grants
+      lacksRouters = !routers
       if (all) announce('all')
       else if (identityIds.length > 0) announce(identityIds)
       for (const listener of messageListeners) listener()
@@ -51,6 +55,7 @@ export function watchGrants(
   return {
     trusted: followed.trusted,
     coversGrants: () => coversGrants,
+    lacksRouters: () => lacksRouters,
     positions: followed.positions,
     onChange: (listener) => void listeners.push(listener),
     onMessage: (listener) => void messageListeners.push(listener),

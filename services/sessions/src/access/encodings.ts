@@ -1,0 +1,50 @@
+import { ApiSessionAdded, type RouterApiSession } from '@overlay/channel'
+import { isUuid } from '@overlay/model'
+import { cuidAt, timeOfUuid } from '@overlay/platform/kind-store'
+import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
+
+/** API sessions as routers get them, each encoded once for the full states of all routers. */
+export interface Encodings {
+  of(session: ApiSession): Uint8Array
+  /** It has changed, or ended. */
+  forget(session: ApiSession): void
+  /** They take as much memory as the sessions. */
+  forgetAll(): void
+}
+
+/** wire: sessions of one message of a full state. */
+export const SESSIONS_PER_MESSAGE = 100
+
+/** wire: routers compare ids as texts: the greater one is newer. The UUID of an API session begins with its time. */
+export const routerIdOf = (id: string): string =>
+  isUuid(id) ? cuidAt(timeOfUuid(id) * 1000, id.replaceAll('-', '').slice(-13)) : id
+
+export const routerApiSession = (session: ApiSession): RouterApiSession => ({
+  token: session.token,
+  id: routerIdOf(session.id),
+  certFingerprints: fingerprintsAt(session, Date.now()),
+})
+
+export const encodeAdded = (isFullState: boolean, apiSessions: RouterApiSession[]): Uint8Array =>
+  ApiSessionAdded.encode({ isFullState, apiSessions }).finish()
+
+/** The body of a message of a full state: of protobuf messages that follow each other, the lists are joined. */
+export const joinEncodings = (encodings: readonly Uint8Array[]): Uint8Array =>
+  Buffer.concat([isFullState, ...encodings])
+
+const isFullState = encodeAdded(true, [])
+
+export function openEncodings(): Encodings {
+  const encodings = new Map<ApiSession, Uint8Array>()
+  return {
+    of(session) {
+      const known = encodings.get(session)
+      if (known) return known
+      const encoding = encodeAdded(false, [routerApiSession(session)])
+      encodings.set(session, encoding)
+      return encoding
+    },
+    forget: (session) => void encodings.delete(session),
+    forgetAll: () => encodings.clear(),
+  }
+}

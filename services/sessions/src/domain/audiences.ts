@@ -1,0 +1,104 @@
+import type { ApiSession } from './api-session.js'
+
+/** Some routers. */
+export interface Routers {
+  has(routerId: string): boolean
+}
+
+/** The routers that policies grant the same identities, and these identities. */
+export interface Audience extends Routers {
+  readonly holders: ReadonlySet<Holder>
+}
+
+/** An identity with API sessions that have, or had, a certificate. */
+export interface Holder {
+  readonly identityId: string
+  readonly sessions: ReadonlySet<ApiSession>
+  /** Undefined: not known yet. */
+  readonly audience: Audience | undefined
+}
+
+/** Which routers may have which API sessions. Identities with the same routers share a set. */
+export interface Audiences {
+  of(identityId: string): Holder | undefined
+  holders(): Iterable<Holder>
+  /** Those with this router, also those that are added during the iteration. */
+  ofRouter(routerId: string): Iterable<Audience>
+  add(session: ApiSession): Holder
+  /** Returns its holder; undefined: it has none. A holder without API sessions is removed. */
+  remove(session: ApiSession): Holder | undefined
+  /** False: the holder has been removed. */
+  place(holder: Holder, routers: GrantedRouters): boolean
+  /** False: the identity of the API session is known not to be granted this router. */
+  admits(routerId: string, session: ApiSession): boolean
+}
+
+/** Ids of routers, or all routers. */
+export type GrantedRouters = readonly string[] | 'all'
+
+interface OwnAudience extends Audience {
+  readonly key: string
+  readonly holders: Set<OwnHolder>
+}
+
+interface OwnHolder extends Holder {
+  readonly sessions: Set<ApiSession>
+  audience: OwnAudience | undefined
+}
+
+export function openAudiences(): Audiences {
+  const holders = new Map<string, OwnHolder>()
+  const audiences = new Map<string, OwnAudience>()
+
+  function leave(holder: OwnHolder): void {
+    const { audience } = holder
+    if (audience?.holders.delete(holder) && audience.holders.size === 0) audiences.delete(audience.key)
+  }
+  function audienceFor(routers: GrantedRouters): OwnAudience {
+    const key = routers === 'all' ? 'all' : `of ${routers.join()}`
+    const known = audiences.get(key)
+    if (known) return known
+    const ids = new Set(routers === 'all' ? [] : routers)
+    const has = routers === 'all' ? () => true : (id: string) => ids.has(id)
+    const audience = { key, has, holders: new Set<OwnHolder>() }
+    audiences.set(key, audience)
+    return audience
+  }
+  return {
+    of: (identityId) => holders.get(identityId),
+    holders: () => holders.values(),
+    *ofRouter(routerId) {
+      for (const audience of audiences.values()) if (audience.has(routerId)) yield audience
+    },
+    add(session) {
+      const { identityId } = session
+      const holder = holders.get(identityId) ?? { identityId, sessions: new Set(), audience: undefined }
+      holders.set(identityId, holder)
+      holder.sessions.add(session)
+      return holder
+    },
+    remove(session) {
+      const holder = holders.get(session.identityId)
+      if (!holder?.sessions.delete(session)) return undefined
+      if (holder.sessions.size === 0) {
+        leave(holder)
+        holders.delete(holder.identityId)
+      }
+      return holder
+    },
+    place({ identityId, sessions }, routers) {
+      const holder = holders.get(identityId)
+      if (holder?.sessions !== sessions) return false
+      const audience = audienceFor(routers)
+      if (audience === holder.audience) return true
+      leave(holder)
+      audience.holders.add(holder)
+      holder.audience = audience
+      return true
+    },
+    admits(routerId, { identityId }) {
+      const audience = holders.get(identityId)?.audience
+      return !audience || audience.has(routerId)
+    },
+  }
+}
