@@ -14,9 +14,14 @@ export interface Credentials {
 const BEARER = /^bearer /i
 const HEADER = 'authorization'
 const MAX_BEARERS = 4
+/** node leaves out the others, which would take several times their size in memory. */
+export const MAX_HEADERS = 256
 const none: readonly string[] = []
 
+/** @throws Fault HEADERS_TOO_LARGE, also where headers are left out: they may be credentials */
 export function credentialsOf({ headers, rawHeaders }: IncomingMessage): Credentials {
+  if (rawHeaders.length >= 2 * MAX_HEADERS)
+    throw new Fault('HEADERS_TOO_LARGE', `there are ${MAX_HEADERS} headers or more`)
   const { 'zt-session': token, authorization } = headers
   return {
     token: typeof token === 'string' ? token : '',
@@ -24,10 +29,7 @@ export function credentialsOf({ headers, rawHeaders }: IncomingMessage): Credent
   }
 }
 
-/**
- * node merges headers of one name into the first, so this reads them as they were sent.
- * @throws Fault HEADERS_TOO_LARGE
- */
+/** node merges headers of one name into the first, so this reads them as they were sent. */
 function bearersIn(rawHeaders: readonly string[]): readonly string[] {
   const bearers: string[] = []
   for (let i = 0; i < rawHeaders.length && bearers.length < MAX_BEARERS; i += 2) {

@@ -59,6 +59,18 @@ test('a stream is refused for a token that is too long', async () => {
   ws.terminate()
 })
 
+test('a request with hundreds of headers is refused', async () => {
+  const get = (count: number) => {
+    const more = Array.from({ length: count }, (_, n) => [`x${n}`, ''] as const)
+    return gateway.request(CURRENT, {
+      headers: { host: 'localhost', 'zt-session': ADMIN, ...Object.fromEntries(more) },
+    })
+  }
+  expect((await get(240)).status).toBe(200)
+  for (const count of [256, 1000])
+    expect(await get(count)).toMatchObject({ status: 431, json: { error: { code: 'HEADERS_TOO_LARGE' } } })
+})
+
 test('a long target is accepted, and a head beyond the limit refused', async () => {
   const get = (length: number) =>
     gateway.request(`/edge/management/v1/services?filter=${'%20'.repeat(length / 3)}true`, { token: ADMIN })

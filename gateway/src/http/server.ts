@@ -13,6 +13,7 @@ import {
   secureOptions,
 } from '@overlay/platform/tls'
 import { Fault } from '@overlay/rpc'
+import { MAX_HEADERS } from './credentials.js'
 import { requestId } from './ids.js'
 import { endWith } from './raw-answer.js'
 
@@ -75,6 +76,7 @@ export async function listen(
     connectionsCheckingInterval: 1000,
   })
   server.timeout = limits.idleMs
+  server.maxHeadersCount = MAX_HEADERS
   server.on('request', onRequest)
   const securedSockets = new WeakSet<Socket>()
   server.on('secureConnection', (socket) => securedSockets.add(socket))
