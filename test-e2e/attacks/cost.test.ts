@@ -75,8 +75,8 @@ function cpuMs(): number {
   return Number(nanoseconds) / 1e6
 }
 
-const BATCHES = 3
-const REQUESTS = 3 // all of them are within the limits of one source
+const BATCHES = 4
+const REQUESTS = 2 // all of them are within the limits of one source
 
 /** CPU of one request, without what other work of the process has added to some of them. */
 async function costOf(requestOf: () => Request | Promise<Request>, certificate?: Certificate) {
