@@ -12,7 +12,7 @@ export interface OneState<T> {
 }
 
 /** What a viewer sees may change so often. Then the answer may show neighbouring states. */
-const MOST_READS = 5
+const MOST_READS = 8
 
 /**
  * Reads what a viewer sees of services as of one state. It comes from memory and several statements, and each of them may
