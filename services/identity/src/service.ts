@@ -1,4 +1,5 @@
 import { identity, type Service as ServiceName } from '@overlay/model'
+import { disposeAll } from '@overlay/platform/async'
 import {
   type Bus,
   type ChangeLog,
@@ -205,14 +206,15 @@ export function openService(options: ServiceOptions) {
       tokens,
     }),
 
-    async [Symbol.asyncDispose]() {
-      await (await keys)[Symbol.asyncDispose]()
-      await jobs[Symbol.asyncDispose]()
-      await pauseReports[Symbol.asyncDispose]()
-      await externalTokens[Symbol.asyncDispose]()
-      await credentialFeed[Symbol.asyncDispose]()
-      await consumers[Symbol.asyncDispose]()
-      await ended[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () =>
+      disposeAll(
+        async () => (await keys)[Symbol.asyncDispose](),
+        jobs,
+        pauseReports,
+        externalTokens,
+        credentialFeed,
+        consumers,
+        ended,
+      ),
   }
 }

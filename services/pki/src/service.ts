@@ -1,4 +1,4 @@
-import { boundedQueue } from '@overlay/platform/async'
+import { boundedQueue, disposeAll, type Own, openAll } from '@overlay/platform/async'
 import {
   type Bus,
   changeService,
@@ -45,7 +45,9 @@ export interface ServiceOptions
 }
 
 /** All of the service but its connections. It serves before its consumers have loaded. */
-export async function openService(options: ServiceOptions) {
+export const openService = (options: ServiceOptions) => openAll((own) => openParts(options, own))
+
+async function openParts(options: ServiceOptions, own: Own) {
   const {
     changeLog,
     bus,
@@ -57,11 +59,11 @@ export async function openService(options: ServiceOptions) {
     sources,
     now = () => new Date(),
   } = options
-  const keys = await openKeyringCache(changeLog, { keySecret, tokenKeyRules, bus, log, now })
+  const keys = own(await openKeyringCache(changeLog, { keySecret, tokenKeyRules, bus, log, now }))
   const { keyring, tokenKeyring, reach: reachKeys } = keys
   const { trustDomain } = await keyring() // fails the start where the secret does not fit or keys are missing
   refuseOtherTrustDomain(options.trustDomain, trustDomain)
-  const keyChecks = await startKeyChecks({ ...options, now })
+  const keyChecks = own(await startKeyChecks({ ...options, now }))
   const hosts = advertisedHosts(options.address, options.ctrlAddress)
   const providedKeys = startProvidedKeys({ ...options, hosts, now }, providedSources(options))
 
@@ -125,13 +127,7 @@ export async function openService(options: ServiceOptions) {
       untypedOwnerCheck(checkDeps),
     ],
 
-    async [Symbol.asyncDispose]() {
-      await removingGuesses[Symbol.asyncDispose]()
-      await pauseReports[Symbol.asyncDispose]()
-      await providedKeys[Symbol.asyncDispose]()
-      await keyChecks[Symbol.asyncDispose]()
-      await consumers[Symbol.asyncDispose]()
-      await keys[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () =>
+      disposeAll(removingGuesses, pauseReports, providedKeys, keyChecks, consumers, keys),
   }
 }

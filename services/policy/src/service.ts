@@ -1,4 +1,5 @@
 import { kinds as allKinds, postureCheckType, serviceEdgeRouterPolicy } from '@overlay/model'
+import { disposeAll } from '@overlay/platform/async'
 import {
   changeService,
   type Loaders,
@@ -88,10 +89,6 @@ export async function openService(deps: ServiceOptions) {
       ...identityChecks(checked),
       ...ownChecks(checked),
     ],
-    async [Symbol.asyncDispose]() {
-      await lapses[Symbol.asyncDispose]()
-      await consumers[Symbol.asyncDispose]()
-      await engine[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () => disposeAll(lapses, consumers, engine),
   }
 }

@@ -1,4 +1,5 @@
 import { edgeRouter, session, transitRouter } from '@overlay/model'
+import { disposeAll, type Own, openAll } from '@overlay/platform/async'
 import {
   announcing,
   type Bus,
@@ -85,7 +86,9 @@ const DELETE_MS = 30_000
 const HEAD_MS = 1000
 
 /** All of the service but its connections. It serves before its consumers have loaded. */
-export async function openService(options: ServiceOptions) {
+export const openService = (options: ServiceOptions) => openAll((own) => openParts(options, own))
+
+async function openParts(options: ServiceOptions, own: Own) {
   const { log, identity, policy, pki, waitForFollowers, bus, listen } = options
   const events = fabricEvents(bus)
   const listeners: ((changes: readonly RowChange[]) => void)[] = [(changes) => emitEnded(events, changes)]
@@ -93,9 +96,9 @@ export async function openService(options: ServiceOptions) {
     for (const listener of listeners) listener(changes)
   })
   const { db } = changeLog
-  const watch = watchGrants(policy.calls, log)
+  const watch = own(watchGrants(policy.calls, log))
   const grants = openGrants(policy.calls, watch, { onDrop: (entry) => held.forget(entry) })
-  const held = await openHeldSessions(changeLog, grants.entries, { bus, log })
+  const held = own(await openHeldSessions(changeLog, grants.entries, { bus, log }))
   listeners.push((changes) => held.ended(deletedRows(changes, session.kind)))
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
   const heads = headsOf({ identity: identity.changes, policy: policy.changes })
@@ -107,6 +110,7 @@ export async function openService(options: ServiceOptions) {
     heads,
     log,
   })
+  own(sweeper)
   const revocations = { wake: sweeper.wake, revoked: grants.revoked }
   const consumers = startConsumers(
     changeLog,
@@ -116,12 +120,13 @@ export async function openService(options: ServiceOptions) {
     },
     log,
   )
+  own(consumers)
   const followed = {
     identity: withSweep('identity', consumers.identity, sweeper),
     policy: withSweep('policy', consumers.policy, sweeper),
   }
-  const directory = await openRouterDirectory(changeLog, { bus, log })
-  const services = await openServiceDirectory(policy.source, bus, log)
+  const directory = own(await openRouterDirectory(changeLog, { bus, log }))
+  const services = own(await openServiceDirectory(policy.source, bus, log))
   const certificates = routerCertificates({ changeLog, pki: pki.calls, directory })
   const control = await openControl({
     changeLog,
@@ -182,16 +187,8 @@ export async function openService(options: ServiceOptions) {
       ...identityChecks(checkDeps),
       ...policyChecks(policy.source, { ...checkDeps, policy: policy.calls, heads }),
     ],
-    async [Symbol.asyncDispose]() {
-      texts[Symbol.dispose]()
-      await watch[Symbol.asyncDispose]()
-      await held[Symbol.asyncDispose]()
-      await control[Symbol.asyncDispose]()
-      await services[Symbol.asyncDispose]()
-      await directory[Symbol.asyncDispose]()
-      await consumers[Symbol.asyncDispose]()
-      await sweeper[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () =>
+      disposeAll(texts, watch, held, control, services, directory, consumers, sweeper),
   }
 }
 

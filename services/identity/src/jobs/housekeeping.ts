@@ -1,4 +1,4 @@
-import { runPeriodically } from '@overlay/platform/async'
+import { disposeAll, runPeriodically } from '@overlay/platform/async'
 import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
 import { startRemovingGuesses } from '@overlay/platform/guesses'
 import type { Lifetimes } from '../domain/lifetimes.js'
@@ -48,12 +48,6 @@ export function startHousekeeping({
     ),
   )
   return {
-    async [Symbol.asyncDispose]() {
-      await names[Symbol.asyncDispose]()
-      await guesses[Symbol.asyncDispose]()
-      await tokens[Symbol.asyncDispose]()
-      await logins[Symbol.asyncDispose]()
-      await reaper[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () => disposeAll(names, guesses, tokens, logins, reaper),
   }
 }

@@ -1,3 +1,4 @@
+import { disposeAll, type Own, openAll } from '@overlay/platform/async'
 import {
   type Bus,
   type ChangeLog,
@@ -50,15 +51,12 @@ export interface EngineDeps {
 }
 
 /** Returns before the rows of other services are loaded, so that services may start in any order. */
-export async function startEngine({
-  changeLog,
-  loaders,
-  sources,
-  databaseUrl,
-  bus,
-  log,
-  waitMs = WAIT_MS,
-}: EngineDeps): Promise<Engine> {
+export const startEngine = (deps: EngineDeps): Promise<Engine> => openAll((own) => openParts(deps, own))
+
+async function openParts(
+  { changeLog, loaders, sources, databaseUrl, bus, log, waitMs = WAIT_MS }: EngineDeps,
+  own: Own,
+): Promise<Engine> {
   const state = emptyState()
   const listeners = new Set<(ids: readonly string[] | 'all') => void>()
   const grantListeners = new Set<(ids: readonly string[] | 'all') => void>()
@@ -66,10 +64,11 @@ export async function startEngine({
   const notify = (ids: readonly string[] | 'all'): void => {
     for (const listener of listeners) listener(ids)
   }
-  const updates = await openServiceUpdates(changeLog.db, databaseUrl, bus, log, {
+  const opening = openServiceUpdates(changeLog.db, databaseUrl, bus, log, {
     missed: (from, upto) => missedUpdates(sources.identity, from, upto),
     differ: notify,
   })
+  const updates = own(await opening)
 
   const progress = openProgress(state.identities, updates, {
     changed: notify,
@@ -92,9 +91,9 @@ export async function startEngine({
     return openProjection(source, memory, { bus, log, loaded: 'background' })
   }
   const projections = [
-    await follow(localSource(changeLog, loaders), ownKinds),
-    await follow(sources.identity, ['identities']),
-    await follow(sources.sessions, ['edge-routers']),
+    own(await follow(localSource(changeLog, loaders), ownKinds)),
+    own(await follow(sources.identity, ['identities'])),
+    own(await follow(sources.sessions, ['edge-routers'])),
   ]
   const readHeads = headsReader(
     changeLog.db,
@@ -110,10 +109,7 @@ export async function startEngine({
     onRow: (listener) => listening(rowListeners, listener),
     onChange: (listener) => listening(listeners, listener),
     onGrantChange: (listener) => listening(grantListeners, listener),
-    async [Symbol.asyncDispose]() {
-      for (const projection of projections) await projection[Symbol.asyncDispose]()
-      await updates[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () => disposeAll(...projections, updates),
   }
 }
 

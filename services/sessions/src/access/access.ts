@@ -7,7 +7,7 @@ import {
   SessionRemoved,
   ValidateSessionsRequest,
 } from '@overlay/channel'
-import { fairQueue, pagesOf, runPeriodically } from '@overlay/platform/async'
+import { disposeAll, fairQueue, type Own, openAll, pagesOf, runPeriodically } from '@overlay/platform/async'
 import type { Source } from '@overlay/platform/change-log'
 import type { Methods, PolicyServiceService, Positions } from '@overlay/rpc'
 import type { ControlCore } from '../control/control.js'
@@ -18,7 +18,7 @@ import { type ActivityDeps, openActivity } from './activity.js'
 import { type ApiSessions, openApiSessions } from './api-sessions.js'
 import { followEndedSessions, startPruningEnded } from './ended-sessions.js'
 import type { PlacingDeps } from './placing.js'
-import { openPush } from './push.js'
+import { openPush, type Push } from './push.js'
 import { openPushReports } from './push-reports.js'
 import type { CheckAccess, CheckRouter } from './router-access.js'
 
@@ -53,14 +53,18 @@ const TOKENS_AT_ONCE = 2000
 const checkLimits = { name: 'session-checks', running: 2, waiting: 10_000 }
 
 /** API sessions and sessions: what routers know of them, and what routers claim about them. */
-export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
+export const accessConcern = (deps: AccessDeps): Promise<AccessConcern> =>
+  openAll((own) => openParts(deps, own))
+
+async function openParts(deps: AccessDeps, own: Own): Promise<AccessConcern> {
   const { bus, changeLog, directory, log, identity, policy, heads } = deps
   const { db } = changeLog
   const endListeners: SessionsEnded[] = []
-  const reports = openPushReports(bus, randomUUID(), () => push.routers().size)
-  const push = openPush({ ...deps, sessions: () => apiSessions, pushed: reports.pushed })
-  const apiSessions = await openApiSessions(identity.source, push, { bus, log })
-  const activity = openActivity({
+  const routerCount = (): number => push.routers().size
+  const reports = own(openPushReports(bus, randomUUID(), routerCount))
+  const push: Push = own(openPush({ ...deps, sessions: () => apiSessions, pushed: reports.pushed }))
+  const apiSessions = own(await openApiSessions(identity.source, push, { bus, log }))
+  const gathering = openActivity({
     db,
     identity: identity.calls,
     apiSessions,
@@ -68,9 +72,11 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
     log,
     ...(deps.gatherMs !== undefined && { gatherMs: deps.gatherMs }),
   })
-  const telling = await followEndedSessions(changeLog, async (ids) => {
+  const activity = own(gathering)
+  const tellRouters = async (ids: readonly string[]): Promise<void> => {
     if (push.routers().size > 0) push.sessionsEnded(await endedSessions(db, ids))
-  })
+  }
+  const telling = own(await followEndedSessions(changeLog, tellRouters))
   // apart, so that no router waits for what depends on sessions
   const ending = await followEndedSessions(changeLog, (ids) =>
     Promise.all(endListeners.map((listener) => listener(ids))),
@@ -124,15 +130,7 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
         { mostBytes: LIST_BYTES, items: ({ sessionTokens }) => sessionTokens.length },
       ),
     ],
-    async [Symbol.asyncDispose]() {
-      reports[Symbol.dispose]()
-      await telling[Symbol.asyncDispose]()
-      await ending[Symbol.asyncDispose]()
-      await pruning[Symbol.asyncDispose]()
-      await activity[Symbol.asyncDispose]()
-      await expiring[Symbol.asyncDispose]()
-      await apiSessions[Symbol.asyncDispose]()
-      await push[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () =>
+      disposeAll(reports, telling, ending, pruning, activity, expiring, apiSessions, push),
   }
 }

@@ -1,3 +1,4 @@
+import { disposeAll, type Own, openAll } from '@overlay/platform/async'
 import {
   type Bus,
   type ChangeLog,
@@ -85,28 +86,32 @@ export interface Control extends ControlCore, AsyncDisposable {
 }
 
 /** The control channel of one replica. It begins to listen when pki has given it a key. */
-export async function openControl(options: ControlOptions): Promise<Control> {
+export const openControl = (options: ControlOptions): Promise<Control> =>
+  openAll((own) => openParts(options, own))
+
+async function openParts(options: ControlOptions, own: Own): Promise<Control> {
   const { changeLog, bus, directory, log, listen, owners, certificates } = options
   const { leaseMs, heartbeatMs, helloMs } = options
   const replicaId = listen?.controllerId
   const channels = openChannelRegistry()
-  const presence = await openPresence({
+  const opening = openPresence({
     db: changeLog.db,
     bus,
     log,
     replicaId,
     ...(leaseMs !== undefined && { leaseMs }),
   })
+  const presence = own(await opening)
   const status = routerStatus(presence, directory, channels)
   const controllerId = replicaId ?? ''
   const { db } = changeLog
-  const messages = openRouterMessages({ db, bus, log, channels, presence, replicaId })
+  const messages = own(openRouterMessages({ db, bus, log, channels, presence, replicaId }))
   const events = fabricEvents(bus)
   const shared = { channels, messages, presence, bus, events, log }
-  const topology = await openTopology({ ...shared, db, replicaId: controllerId, routers: directory })
+  const topology = own(await openTopology({ ...shared, db, replicaId: controllerId, routers: directory }))
   const core: ControlCore = { ...shared, controllerId, directory, sync: status, topology, changeLog }
-  const ofRouters = routerEvents(core)
-  const traffic = owners && (await openTraffic(core, owners))
+  const ofRouters = own(routerEvents(core))
+  const traffic = own(owners && (await openTraffic(core, owners)))
   const circuits = traffic?.circuits ?? { leaveLink: async () => undefined }
   const links = linksConcern({ ...shared, topology, routers: directory, circuits })
   const extension = certificates ? [extendEnrollment({ certificates, directory, log })] : []
@@ -155,21 +160,22 @@ export async function openControl(options: ControlOptions): Promise<Control> {
     listening,
     isListening: () => listener !== undefined,
     saved: presence.saved,
-    async [Symbol.asyncDispose]() {
-      stop.abort()
-      await listening.catch(() => undefined) // logged
-      listener?.stopAccepting()
-      await watching?.[Symbol.asyncDispose]()
-      await acceptor[Symbol.asyncDispose]()
-      await following?.[Symbol.asyncDispose]()
-      renewing?.[Symbol.dispose]()
-      await listener?.[Symbol.asyncDispose]()
-      await links[Symbol.asyncDispose]()
-      await traffic?.[Symbol.asyncDispose]()
-      await topology[Symbol.asyncDispose]()
-      await messages[Symbol.asyncDispose]()
-      ofRouters[Symbol.dispose]()
-      await presence[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () =>
+      disposeAll(
+        () => stop.abort(),
+        () => listening.catch(() => undefined), // logged
+        () => listener?.stopAccepting(),
+        watching,
+        acceptor,
+        () => following?.[Symbol.asyncDispose](),
+        () => renewing?.[Symbol.dispose](),
+        () => listener?.[Symbol.asyncDispose](),
+        links,
+        traffic,
+        topology,
+        messages,
+        ofRouters,
+        presence,
+      ),
   }
 }

@@ -1,4 +1,5 @@
 import type { Message, Outgoing } from '@overlay/channel'
+import { disposeAll } from '@overlay/platform/async'
 import { metrics } from '@overlay/platform/process'
 import { openCommandReceiver } from './command-receiver.js'
 import { type CommandOptions, openCommandSender } from './command-sender.js'
@@ -72,9 +73,6 @@ export function openRouterMessages(options: MessagesOptions): RouterMessages & A
       if (!reply) throw new Error('a request without a reply')
       return reply
     },
-    async [Symbol.asyncDispose]() {
-      await sender[Symbol.asyncDispose]()
-      await receiver?.[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () => disposeAll(sender, receiver),
   }
 }

@@ -1,3 +1,4 @@
+import { disposeAll } from '@overlay/platform/async'
 import { type AccessDeps, accessConcern } from '../access/access.js'
 import type { Circuits } from '../circuits/circuits.js'
 import { circuitsConcern } from '../circuits/circuits-concern.js'
@@ -54,10 +55,6 @@ export async function openTraffic(core: ControlCore, owners: ControlOwners): Pro
     concerns: [access, terminators, circuits, tunnel],
     circuits,
     terminators,
-    async [Symbol.asyncDispose]() {
-      await access[Symbol.asyncDispose]()
-      await circuits[Symbol.asyncDispose]()
-      await terminators[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () => disposeAll(access, circuits, terminators),
   }
 }

@@ -1,4 +1,5 @@
 import { terminator } from '@overlay/model'
+import { disposeAll } from '@overlay/platform/async'
 import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
 import type { Logger } from 'pino'
 import type { CheckAccess } from '../access/router-access.js'
@@ -85,11 +86,7 @@ export function terminatorsConcern(deps: TerminatorDeps): Terminators {
     update,
     remove,
     endOfSessions: sessions.endOf,
-    async [Symbol.asyncDispose]() {
-      await validation[Symbol.asyncDispose]()
-      await sessions[Symbol.asyncDispose]()
-      await flushing[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () => disposeAll(validation, sessions, flushing),
   }
 }
 
