@@ -124,7 +124,12 @@ describe.each(folders)('%s', (folder) => {
       'services/pki/dist/main.js': service('pki', 'pki-key'),
       'services/policy/dist/main.js': service('policy'),
       'services/sessions/dist/main.js': service('sessions'),
-      'packages/platform/dist/migrate.js': ['database-owner', ...databases, ...tls('database')].sort(),
+      'packages/platform/dist/migrate.js': [
+        'database-owner',
+        'pki-key',
+        ...databases,
+        ...tls('database'),
+      ].sort(),
       'services/pki/dist/pki-init.js': ['pki-database', 'pki-key', ...tls('database')].sort(),
       'services/identity/dist/identity-init.js': ['admin', 'identity-database', ...tls('database')].sort(),
     })

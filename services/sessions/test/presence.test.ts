@@ -1,8 +1,10 @@
+import { BlockList } from 'node:net'
 import { edgeType } from '@overlay/channel'
 import { type Bus, noBus } from '@overlay/platform/change-log'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { openControl } from '../src/control/control.js'
 import { openPresence } from '../src/control/presence.js'
 import { connectionsOf } from '../src/store/router.js'
 import { type Replica, startControlNetwork, type TestNetwork } from './control.js'
@@ -101,6 +103,26 @@ test('a replica that stops is gone at once', async () => {
   const { rows } = await network.db.query(sql`select from replica where id = 'stopping'`)
   expect(rows).toHaveLength(0)
   await expect.poll(() => one.control.presence.isOnline(key.id)).toBe(false)
+})
+
+test('a replica that fails while it opens gives its lease back', async () => {
+  const failure = new Error('no routers')
+  const directory: Replica['directory'] = {
+    ...one.directory,
+    onChange() {
+      throw failure
+    },
+  }
+  const { changeLog, bus } = one
+  const listen = {
+    address: '127.0.0.1:0',
+    controllerId: 'failing',
+    limits: { connections: 1, connectionsPerSource: 1, proxies: new BlockList() },
+    fetchKey: () => Promise.reject(failure),
+  }
+  await expect(openControl({ changeLog, bus, directory, log, listen })).rejects.toBe(failure)
+  const { rows } = await network.db.query(sql`select from replica where id = 'failing'`)
+  expect(rows).toHaveLength(0)
 })
 
 test('a process that takes the id of a killed one deletes its rows', async () => {
