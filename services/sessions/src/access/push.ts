@@ -1,7 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { ApiSessionRemoved, ApiSessionUpdated, edgeType, SessionRemoved } from '@overlay/channel'
-import { openAlarm, openBackoff, pagesOf } from '@overlay/platform/async'
-import { newId } from '@overlay/platform/kind-store'
+import { openAlarm, openBackoff } from '@overlay/platform/async'
 import type { Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import type { RouterChannel } from '../control/router-channel.js'
@@ -10,10 +8,10 @@ import type { ApiSession } from '../domain/api-session.js'
 import { type Audience, type Holder, openAudiences, type Routers } from '../domain/audiences.js'
 import type { EndedSession } from '../store/ended-session.js'
 import type { ApiSessionListener, ApiSessions } from './api-sessions.js'
-import { openBroadcast } from './broadcast.js'
-import { encodeAdded, openEncodings, routerApiSession, SESSIONS_PER_MESSAGE } from './encodings.js'
-import { isUsable, openFullStates, syncHeaders } from './full-states.js'
+import { openEncodings } from './encodings.js'
+import { isUsable, openFullStates } from './full-states.js'
 import { openPlacing, type PlacingDeps } from './placing.js'
+import { type Addressed, openSessionMessages } from './session-messages.js'
 
 /**
  * Tells routers of this replica which API sessions exist that they could admit: those with a certificate, of identities
@@ -39,16 +37,14 @@ export interface PushDeps extends Omit<PlacingDeps, 'audiences'> {
 }
 
 /** An API session that routers are to forget. */
-interface Removal {
-  readonly session: ApiSession
-  readonly from: Routers
+interface Removal extends Addressed {
   /** The routers that keep it. Undefined: it has ended. */
   readonly kept: Audience | undefined
 }
 
 /** API sessions of identities that were granted the same routers before, and are granted the same ones now. */
 interface Move {
-  readonly before: Audience | undefined
+  readonly before: Audience
   readonly after: Audience
   readonly sessions: ApiSession[]
 }
@@ -62,7 +58,7 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
   const routers = new Set<RouterChannel>()
   const audiences = openAudiences()
   const encodings = openEncodings()
-  const broadcast = openBroadcast(() => routers)
+  const messages = openSessionMessages(() => routers)
   const placing = openPlacing(
     { ...deps, audiences },
     {
@@ -107,6 +103,7 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
         await backoff.pause(stop.signal)
       }
     }
+    backoff.reset()
   }
   function wake(): void {
     if (!isDue()) return
@@ -118,7 +115,7 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
   function report(): void {
     const position = upto
     upto = undefined
-    if (position) broadcast.afterwards(() => pushed(position))
+    if (position) messages.afterwards(() => pushed(position))
   }
 
   async function sendAdded(): Promise<void> {
@@ -127,55 +124,40 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
     if (batch.length > 0) await placing.refreshAt(holdersOf(batch), position ? { identity: position } : {})
     const current = batch.filter((session) => added.delete(session) && isUsable(session))
     noteLate(current)
-    sendTo(current, audienceOf, sendAdditions)
+    tell(current.map(addressed))
     sent.ring()
     if (position && position === upto) report()
-    else if (position) broadcast.afterwards(() => pushed(position))
+    else if (position) messages.afterwards(() => pushed(position))
   }
   /** Resolves when the API sessions that are known now are sent, or the signal is aborted. */
   async function allSent(signal: AbortSignal): Promise<void> {
     const batch = [...added]
     while (batch.some((session) => added.has(session)) && !signal.aborted) await sent.sleep(signal)
   }
-  function sendAdditions(some: readonly ApiSession[], to: Routers): void {
-    const state = { id: newId('cuid'), isLast: true, sequence: 0 }
-    const body = encodeAdded(false, some.map(routerApiSession))
-    broadcast.send({ type: edgeType.apiSessionAdded, headers: syncHeaders(state), body }, to)
-    for (const { id } of some) recent.add(id)
+  function tell(some: readonly Addressed[]): void {
+    messages.added(some)
+    for (const { session } of some) recent.add(session.id)
   }
   function sendUpdated(): void {
     const batch = [...updated]
     updated.clear()
     noteLate(batch)
-    sendTo(batch, audienceOf, (some, to) => {
-      const body = ApiSessionUpdated.encode({ apiSessions: some.map(routerApiSession) }).finish()
-      broadcast.send({ type: edgeType.apiSessionUpdated, headers: syncHeaders(undefined), body }, to)
-    })
-  }
-  function sendRemoved(removals: readonly Removal[]): void {
-    sendTo(
-      removals,
-      ({ from }) => from,
-      (some, to) => {
-        const sessions = some.map(({ session }) => session)
-        const body = ApiSessionRemoved.encode({ tokens: tokensOf(sessions), ids: idsOf(sessions) }).finish()
-        broadcast.send({ type: edgeType.apiSessionRemoved, body }, to)
-      },
-    )
+    messages.updated(batch.map(addressed))
   }
   function remove(removals: readonly Removal[]): void {
-    sendRemoved(removals)
+    messages.removed(removals)
     for (const removal of removals) if (states.any() || recent.has(removal.session.id)) toRepeat.push(removal)
     if (toRepeat.length === 0) return
     repeating ??= setTimeout(() => {
       repeating = undefined
-      sendRemoved(toRepeat.filter(({ session, kept }) => audienceOf(session) === kept))
+      messages.removed(toRepeat.filter(({ session, kept }) => audienceOf(session) === kept))
       toRepeat = []
     }, REPEAT_REMOVAL_MS)
   }
 
+  /** API sessions of identities that were not known are told with those that are added, or with full states. */
   function noteMove({ audience: after, sessions }: Holder, before: Audience | undefined): void {
-    if (!after) return
+    if (!after || !before) return
     const known = moves.find((move) => move.before === before && move.after === after)
     if (known) known.sessions.push(...sessions)
     else moves.push({ before, after, sessions: [...sessions] })
@@ -186,14 +168,11 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
     const placed = moves
     moves = []
     for (const { before, after, sessions } of placed) {
+      const [gained, lost] = [without(after, before), without(before, after)]
       const known = sessions.filter((session) => !added.has(session))
       noteLate(known)
-      if (before) {
-        const lost = without(before, after)
-        remove(known.map((session) => ({ session, from: lost, kept: after })))
-      }
-      const gained = before ? without(after, before) : after
-      sendTo(known.filter(isUsable), () => gained, sendAdditions)
+      remove(known.map((session) => ({ session, to: lost, kept: after })))
+      tell(known.filter(isUsable).map((session) => ({ session, to: gained })))
     }
   }
   /** Full states that are under way may have passed them. */
@@ -205,30 +184,12 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
     }
   }
 
-  /** In messages of limited length, each to some routers, if any of them is connected. */
-  function sendTo<T>(
-    all: readonly T[],
-    routersOf: (one: T) => Routers | undefined,
-    send: (some: readonly T[], to: Routers) => void,
-  ): void {
-    const groups = new Map<Routers, T[]>()
-    for (const one of all) {
-      const to = routersOf(one)
-      if (!to) continue
-      const group = groups.get(to) ?? []
-      group.push(one)
-      groups.set(to, group)
-    }
-    for (const [to, group] of groups)
-      if (isConnected(to)) for (const some of pagesOf(group, SESSIONS_PER_MESSAGE)) send(some, to)
-  }
-  const isConnected = (to: Routers): boolean => [...routers].some(({ routerId }) => to.has(routerId))
-
   const holderOf = (session: ApiSession): Holder | undefined => {
     const holder = audiences.of(session.identityId)
     return holder?.sessions.has(session) ? holder : undefined
   }
   const audienceOf = (session: ApiSession): Audience | undefined => holderOf(session)?.audience
+  const addressed = (session: ApiSession): Addressed => ({ session, to: audienceOf(session) })
   const holdersOf = (batch: readonly ApiSession[]): Holder[] => [
     ...new Set(batch.flatMap((session) => holderOf(session) ?? [])),
   ]
@@ -267,7 +228,7 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
       if (holder.sessions.size === 0) placing.removed(holder)
       updated.delete(session)
       if (!added.delete(session) && holder.audience)
-        removed.push({ session, from: holder.audience, kept: undefined })
+        removed.push({ session, to: holder.audience, kept: undefined })
     },
     identityChanged: placing.changed,
     applied(position) {
@@ -284,12 +245,7 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
       placing.allChanged()
       for (const router of routers) states.start(router)
     },
-    sessionsEnded(ended) {
-      for (const some of pagesOf(ended, SESSIONS_PER_MESSAGE)) {
-        const body = SessionRemoved.encode({ tokens: tokensOf(some), ids: idsOf(some) }).finish()
-        broadcast.send({ type: edgeType.sessionRemoved, body }, everyone)
-      }
-    },
+    sessionsEnded: messages.ended,
     async [Symbol.asyncDispose]() {
       stop.abort()
       clearInterval(dropping)
@@ -301,10 +257,6 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
   }
 }
 
-const everyone: Routers = { has: () => true }
 const without = (routers: Routers, others: Routers): Routers => ({
   has: (routerId) => routers.has(routerId) && !others.has(routerId),
 })
-
-const tokensOf = (some: readonly EndedSession[]): string[] => some.map(({ token }) => token)
-const idsOf = (some: readonly EndedSession[]): string[] => some.map(({ id }) => id)

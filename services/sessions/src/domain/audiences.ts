@@ -49,19 +49,18 @@ interface OwnHolder extends Holder {
 export function openAudiences(): Audiences {
   const holders = new Map<string, OwnHolder>()
   const audiences = new Map<string, OwnAudience>()
+  const byList = new WeakMap<readonly string[], OwnAudience>() // identities of one answer share lists of routers
 
   function leave(holder: OwnHolder): void {
     const { audience } = holder
     if (audience?.holders.delete(holder) && audience.holders.size === 0) audiences.delete(audience.key)
   }
   function audienceFor(routers: GrantedRouters): OwnAudience {
-    const key = routers === 'all' ? 'all' : `of ${routers.join()}`
-    const known = audiences.get(key)
-    if (known) return known
-    const ids = new Set(routers === 'all' ? [] : routers)
-    const has = routers === 'all' ? () => true : (id: string) => ids.has(id)
-    const audience = { key, has, holders: new Set<OwnHolder>() }
+    const known = routers === 'all' ? undefined : byList.get(routers)
+    const key = known?.key ?? (routers === 'all' ? 'all' : `of ${routers.join()}`)
+    const audience = audiences.get(key) ?? known ?? newAudience(key, routers)
     audiences.set(key, audience)
+    if (routers !== 'all') byList.set(routers, audience)
     return audience
   }
   return {
@@ -101,4 +100,9 @@ export function openAudiences(): Audiences {
       return !audience || audience.has(routerId)
     },
   }
+}
+
+function newAudience(key: string, routers: GrantedRouters): OwnAudience {
+  const ids = new Set(routers === 'all' ? [] : routers)
+  return { key, has: routers === 'all' ? () => true : (id) => ids.has(id), holders: new Set() }
 }

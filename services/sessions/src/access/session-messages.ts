@@ -1,0 +1,81 @@
+import { ApiSessionRemoved, ApiSessionUpdated, edgeType, SessionRemoved } from '@overlay/channel'
+import { pagesOf } from '@overlay/platform/async'
+import { newId } from '@overlay/platform/kind-store'
+import type { RouterChannel } from '../control/router-channel.js'
+import type { ApiSession } from '../domain/api-session.js'
+import type { Routers } from '../domain/audiences.js'
+import type { EndedSession } from '../store/ended-session.js'
+import { openBroadcast } from './broadcast.js'
+import { encodeAdded, routerApiSession, SESSIONS_PER_MESSAGE } from './encodings.js'
+import { syncHeaders } from './full-states.js'
+
+/** An API session, and the routers that a message about it is for. */
+export interface Addressed {
+  readonly session: ApiSession
+  /** Undefined: none. */
+  readonly to: Routers | undefined
+}
+
+/** Messages about some sessions to the connected routers among those that they concern, in order. */
+export interface SessionMessages {
+  added(some: readonly Addressed[]): void
+  updated(some: readonly Addressed[]): void
+  removed(some: readonly Addressed[]): void
+  /** Sessions for services: all routers learn which have ended. */
+  ended(some: readonly EndedSession[]): void
+  /** Called when all messages before it have been handed to the channels. */
+  afterwards(done: () => void): void
+}
+
+/** `routers` is read for each message. */
+export function openSessionMessages(routers: () => ReadonlySet<RouterChannel>): SessionMessages {
+  const broadcast = openBroadcast(routers)
+  const isConnected = (to: Routers): boolean => [...routers()].some(({ routerId }) => to.has(routerId))
+
+  /** In messages of limited length, one after the other for the same routers. */
+  function send(
+    all: readonly Addressed[],
+    sendPage: (some: readonly ApiSession[], to: Routers) => void,
+  ): void {
+    const groups = new Map<Routers, ApiSession[]>()
+    for (const { session, to } of all) {
+      if (!to) continue
+      const group = groups.get(to) ?? []
+      group.push(session)
+      groups.set(to, group)
+    }
+    for (const [to, group] of groups)
+      if (isConnected(to)) for (const some of pagesOf(group, SESSIONS_PER_MESSAGE)) sendPage(some, to)
+  }
+  return {
+    added(all) {
+      send(all, (some, to) => {
+        const headers = syncHeaders({ id: newId('cuid'), isLast: true, sequence: 0 })
+        const body = encodeAdded(false, some.map(routerApiSession))
+        broadcast.send({ type: edgeType.apiSessionAdded, headers, body }, to)
+      })
+    },
+    updated(all) {
+      send(all, (some, to) => {
+        const body = ApiSessionUpdated.encode({ apiSessions: some.map(routerApiSession) }).finish()
+        broadcast.send({ type: edgeType.apiSessionUpdated, headers: syncHeaders(undefined), body }, to)
+      })
+    },
+    removed(all) {
+      send(all, (some, to) => {
+        const body = ApiSessionRemoved.encode({ tokens: tokensOf(some), ids: idsOf(some) }).finish()
+        broadcast.send({ type: edgeType.apiSessionRemoved, body }, to)
+      })
+    },
+    ended(all) {
+      for (const some of pagesOf(all, SESSIONS_PER_MESSAGE)) {
+        const body = SessionRemoved.encode({ tokens: tokensOf(some), ids: idsOf(some) }).finish()
+        broadcast.send({ type: edgeType.sessionRemoved, body }, { has: () => true })
+      }
+    },
+    afterwards: broadcast.afterwards,
+  }
+}
+
+const tokensOf = (some: readonly EndedSession[]): string[] => some.map(({ token }) => token)
+const idsOf = (some: readonly EndedSession[]): string[] => some.map(({ id }) => id)
