@@ -14,7 +14,7 @@ import { type InitialCredentials, initialize } from './initialize.js'
 import { type Journal, openJournal } from './journal.js'
 import { openLogFile } from './log-file.js'
 import { consoleDirectory } from './processes/console.js'
-import { fatalReason } from './processes/fatal-reason.js'
+import { fatalReason, lengthOf } from './processes/fatal-reason.js'
 import { type NodeProcess, startNode, untilReady } from './processes/node-process.js'
 import { type Address, isPrivileged, reservePorts } from './processes/ports.js'
 import {
@@ -256,17 +256,19 @@ async function startProcesses(
       return running
     }
     const backoff = openBackoff({ firstMs: 500, longestMs: 5000 })
+    let logged = await lengthOf(logFile)
     let running = await start()
     processes.set(name, { pid: () => running.pid, stop: () => running.stop() })
     stops[stage].push(async () => processes.get(name)?.stop())
     for (;;) {
       const end = await untilReadyOrEnded(plan, running, failed.signal, warn)
       if (end === undefined) break
-      const text = `${end} before it was ready: ${(await fatalReason(logFile)) ?? 'no reason is logged'}`
+      const text = `${end} before it was ready: ${(await fatalReason(logFile, logged)) ?? 'no reason is logged'}`
       if (!running.endedTransiently()) throw new Error(`${text} (${logFile})`)
       warn(`${text}; starting it again`)
       await backoff.pause(failed.signal)
       failed.signal.throwIfAborted()
+      logged = await lengthOf(logFile)
       running = await start()
     }
     processes.set(name, supervise(running, start, warn))

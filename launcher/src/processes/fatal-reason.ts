@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises'
+import { open, stat } from 'node:fs/promises'
 import { ignoreMissing } from '../home/file-errors.js'
 
 const END_BYTES = 64 * 1024
@@ -8,17 +8,22 @@ interface Failure {
   readonly cause?: Failure
 }
 
-/** Why a process has ended, by the last line of its log at `fatal`. Undefined: it has logged no reason. */
-export async function fatalReason(logFile: string): Promise<string | undefined> {
+/** How long a log is before a process starts, for `fatalReason`. */
+export const lengthOf = async (logFile: string): Promise<number> =>
+  (await stat(logFile).catch(ignoreMissing))?.size ?? 0
+
+/** Why a process has ended, by the last line at `fatal` in its log after `from`. Undefined: it has logged no reason. */
+export async function fatalReason(logFile: string, from: number): Promise<string | undefined> {
   const file = await open(logFile).catch(ignoreMissing)
   if (!file) return undefined
   try {
     const { size } = await file.stat()
+    const start = size < from ? 0 : from // a shorter file is a new one
     const { buffer, bytesRead } = await file.read(
       Buffer.alloc(END_BYTES),
       0,
       END_BYTES,
-      Math.max(0, size - END_BYTES),
+      Math.max(start, size - END_BYTES),
     )
     return fatalReasonIn(buffer.subarray(0, bytesRead).toString())
   } finally {

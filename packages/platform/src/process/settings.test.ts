@@ -41,6 +41,16 @@ test('a service is reached at host:port or at a socket, its replicas at a list o
     expect(() => peers.parse(bad), bad).toThrow(/must be/)
 })
 
+test('a URL of a server names one host, also with a comma in its password, and a list may name several', () => {
+  const { database } = settings
+  for (const url of ['postgres://u:a,b@h:5432/d', 'postgres://u@h/d?options=a,b'])
+    expect(database.parse(url)).toBe(url)
+  for (const url of ['postgres://u:p@h1:5432,h2:5432/d?target_session_attrs=read-write', 'postgres://h1,h2'])
+    expect(() => database.parse(url)).toThrow('names several hosts: name one address')
+  const list = setting.url('NATS', 'servers', { schemes: ['nats'], isList: true })
+  expect(list.parse('nats://a:4222,nats://b:4222')).toBe('nats://a:4222,nats://b:4222')
+})
+
 test('all problems are reported at once, secrets without their values', () => {
   const env = {
     REPLICAS: '12',

@@ -156,7 +156,7 @@ export const setting = {
       for (const url of isList ? text.split(',') : [text]) {
         if (!schemes.some((scheme) => url.trim().startsWith(`${scheme}://`)))
           throw new Error(`must be a URL that begins with ${schemes.map((s) => `${s}://`).join(' or ')}`)
-        if (!isList && /^[^/]*\/\/[^/?#]*,/.test(url))
+        if (!isList && severalHosts.test(url))
           throw new Error(
             'names several hosts: name one address, which leads to the server that takes writes',
           )
@@ -240,3 +240,6 @@ export function splitAddress(address: string): { readonly host: string; readonly
   if (host === undefined || !(port <= 65_535)) throw new Error('must be host:port')
   return { host, port }
 }
+
+/** A comma after the user and the password. */
+const severalHosts = /^[^/]*\/\/(?:[^/?#]*@)?[^/?#@]*,[^/?#@]*(?:[/?#]|$)/
