@@ -37,12 +37,7 @@ const change = (statements: string): Promise<unknown> =>
 /** One entity of each kind that names entities of other services. */
 async function createEntities() {
   const [alice, bob, redeemed] = [
-    await admin.create('identities', {
-      name: 'alice',
-      type: 'Device',
-      isAdmin: false,
-      enrollment: { ott: true },
-    }),
+    await admin.create('identities', { name: 'alice', type: 'Device', isAdmin: false }),
     await admin.create('identities', { name: 'bob', type: 'Device', isAdmin: false }),
     await admin.create('identities', {
       name: 'carol',
@@ -51,6 +46,8 @@ async function createEntities() {
       enrollment: { ott: true },
     }),
   ]
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
+  await admin.create('enrollments', { method: 'ott', identityId: alice, expiresAt })
   const person = { method: 'updb', identityId: bob, username: 'bobby', password: 'correct horse' }
   const router = (name: string) => admin.create('edge-routers', { name, isTunnelerEnabled: true })
   const routers = [await router('r1'), await router('r2'), await router('r3')] as const

@@ -46,7 +46,9 @@ export const pkiEffects = (expected: ExpectedEnrollments, ended: Pick<EndedEnrol
 
   concerns(change) {
     if (change.kind === ca.kind || !expected.has(change.id)) return true
-    return isDeleted(change) && !ended.add(change.id)
+    if (!isDeleted(change)) return false
+    expected.remove(change.id) // if it is granted again its row is missing
+    return !ended.add(change.id)
   },
 
   async apply(tx, changes) {

@@ -6,6 +6,7 @@ const EXPECTED_MS = 300_000
 export interface ExpectedEnrollments {
   add(id: string): void
   has(id: string): boolean
+  remove(id: string): void
 }
 
 export function expectedEnrollments(now: () => number = () => performance.now()): ExpectedEnrollments {
@@ -17,6 +18,7 @@ export function expectedEnrollments(now: () => number = () => performance.now())
       const [oldest = ''] = expectedAt.keys()
       expectedAt.delete(oldest)
     },
+    remove: (id) => void expectedAt.delete(id),
     has: (id) => now() - (expectedAt.get(id) ?? Number.NEGATIVE_INFINITY) < EXPECTED_MS,
   }
 }
