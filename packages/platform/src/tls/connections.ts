@@ -24,8 +24,8 @@ const ACCEPTED_BEFORE_HANDSHAKES = 64
 const USUAL_HANDSHAKE_BYTES = 4096
 /** More than that in a handshake that fails is a chain which nobody has a use for. */
 const FAILED_HANDSHAKE_BYTES = 8192
-/** How long a source gets no connection after an excessive handshake. */
-const EXCESS_MS = 1000
+/** How long a source waits for its next handshake after an excessive one, several times what that one may cost. */
+const REST_MS = 500
 
 const HANDSHAKE_RECORD = 0x16
 const PLAIN_HTTP = 'plain HTTP: clients must use https, balancers must pass TLS through'
@@ -76,10 +76,6 @@ export function limitConnections(
 
   function admit(socket: Socket, address: string, isProxied: boolean): void {
     const source = sourceOf(address)
-    if (excessive.has(source)) {
-      refuse(socket, 'certificates')
-      return
-    }
     const open = bySource.get(source) ?? 0
     if (open >= connectionsPerSource) {
       refuse(socket, 'source')
@@ -125,12 +121,14 @@ export function limitConnections(
    * connections at once delays its own.
    */
   const waiting = new Map<string, Socket[]>()
+  /** Handshakes that wait for the end of the rest of their source. */
+  const resting = new Map<string, Socket[]>()
   let acceptedInTurn = 0
   let acceptedBefore = 0
   let isArmed = false
 
   function start(socket: Socket, source: string): void {
-    const queue = waiting.get(source)
+    const queue = resting.get(source) ?? waiting.get(source)
     if (queue) queue.push(socket)
     else waiting.set(source, [socket])
     arm()
@@ -162,12 +160,12 @@ export function limitConnections(
   }
 
   /**
-   * OpenSSL verifies the signatures of all certificates that a client presents, whoever signed them, and nothing limits
-   * their number but their size: some 100 ms for one handshake. A source whose handshake was excessive gets no connection
-   * for a while, and those that it has begun end.
+   * OpenSSL verifies the signatures of all certificates that a client presents, regardless of who signed them, and nothing limits
+   * their number but their size: some 100 ms for one handshake. A source whose handshake was excessive begins no other for
+   * a while, and those that it has begun end. Its connections wait instead of being refused, because behind a balancer or
+   * a translated address they are those of many clients.
    */
   const shaking = new Map<string, Handshake>()
-  const excessive = new Set<string>()
 
   function shake(socket: Socket, source: string): void {
     const place = placeOf(socket)
@@ -182,16 +180,22 @@ export function limitConnections(
   }
 
   function noteExcess(source: string): void {
-    if (excessive.has(source)) return
-    excessive.add(source)
-    setTimeout(() => excessive.delete(source), EXCESS_MS).unref()
+    if (resting.has(source)) return
+    resting.set(source, waiting.get(source) ?? [])
+    waiting.delete(source)
+    setTimeout(() => endRest(source), REST_MS).unref()
     for (const [place, handshake] of shaking) {
       if (handshake.source !== source) continue
       shaking.delete(place)
       refuse(handshake.socket, 'certificates')
     }
-    for (const socket of waiting.get(source) ?? []) refuse(socket, 'certificates')
-    waiting.delete(source)
+  }
+
+  function endRest(source: string): void {
+    const queue = (resting.get(source) ?? []).filter((socket) => !socket.destroyed)
+    resting.delete(source)
+    if (queue.length > 0) waiting.set(source, queue)
+    arm()
   }
 
   /** What was read may contain the first request, so the certificates decide. False: the connection has ended. */
