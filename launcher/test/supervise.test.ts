@@ -26,6 +26,16 @@ test('restarts a process that was killed', async () => {
   expect(await commandLineOf(supervised.pid())).toBe('')
 })
 
+test.each([
+  [75, true],
+  [1, false],
+])('a process that ends with code %d may succeed when it is started again: %s', async (code, expected) => {
+  const { instance, options } = await program(`process.exit(${code})`)
+  const running = await startNode(instance, options)
+  expect(await running.ended).toBe(`example ended with code ${code}`)
+  expect(running.endedTransiently()).toBe(expected)
+})
+
 test('pauses longer after each failed restart', async () => {
   const { instance, options } = await program('process.exit(3)')
   const lines: string[] = []
