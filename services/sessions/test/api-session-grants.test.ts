@@ -169,6 +169,27 @@ test('while policy does not answer nothing is sent, and all afterwards', async (
   while (!replica.access.synced.has(first.routerId)) await nextTurn()
 })
 
+test('a full state has no API session that policy has not been asked about since its login', async () => {
+  await using replica = await startReplica()
+  const { identity, grants, routers, access } = replica
+  const [first, second] = routers
+  const before = identity.login('alice', 'a')
+  await first.until(() => tokensOf(first).includes(before.token))
+  grants.grantUnseen(() => [second.routerId])
+  grants.setAway(true)
+  const after = identity.login('alice', 'a')
+  while (grants.refused() === 0) await nextTurn()
+  access.synced.clear()
+  const again = testRouter(first.routerId)
+  await access.connect(again)
+  while (!access.synced.has(first.routerId)) await nextTurn()
+  expect(tokensOf(again)).toEqual([before.token])
+  grants.setAway(false)
+  await second.until(() => tokensOf(second).length === 2)
+  await again.until(() => tokensOf(again).length === 0)
+  for (const router of [first, again]) expect(hasSeen(router, after.token)).toBe(false)
+})
+
 test('while policy is of an earlier release every router gets API sessions with certificates', async () => {
   await using replica = await startReplica()
   const { identity, grants, routers } = replica
