@@ -61,6 +61,17 @@ test('the development overlay fits on a machine with two processors', ({ skip })
   expect(requested.reduce((sum, millicores) => sum + Number(millicores), 0)).toBeLessThanOrEqual(1000)
 })
 
+test('images of others are pinned by digest', async ({ skip }) => {
+  if (unavailable) skip()
+  const containerfile = await readFile(join(root, 'deploy/Containerfile'), 'utf8')
+  const base = /^ARG NODE_IMAGE=(.*)$/m.exec(containerfile)?.[1]
+  const images = workloadsIn(objectsOf('overlays/development'))
+    .filter(({ labels }) => labels['app.kubernetes.io/part-of'] !== 'overlay')
+    .flatMap(({ containers }) => containers.map(({ image }) => image))
+  expect(images).toHaveLength(2)
+  for (const image of [base, ...images]) expect(image).toMatch(/^[^@]+:[^@]+@sha256:[0-9a-f]{64}$/)
+})
+
 describe.each(folders)('%s', (folder) => {
   test.for(versions)('fits the schemas of Kubernetes %s', { timeout: 300_000 }, async (version, { skip }) => {
     if (unavailable) skip()
