@@ -3,6 +3,9 @@ import { invalid } from '@overlay/rpc'
 
 const JSON_TYPE = 'application/json'
 const JSON_ONLY = [JSON_TYPE]
+/** Of an Accept header, whose length is that of any header: strangers send it. Those behind them have no effect. */
+const MOST_RANGES = 64
+const MOST_PARAMETERS = 16
 
 export function hasBody({ headers }: IncomingMessage): boolean {
   const length = headers['content-length']
@@ -46,8 +49,8 @@ export const refusalTypeOf = (
 function admits(accept: string | undefined, type: string): boolean {
   if (accept === undefined || accept === '*/*' || accept === type || accept === '') return true
   const ranges = new Set(['*/*', `${type.slice(0, type.indexOf('/'))}/*`, type])
-  return accept.split(',').some((range) => {
-    const [name = '', ...parameters] = range.split(';')
+  return accept.split(',', MOST_RANGES).some((range) => {
+    const [name = '', ...parameters] = range.split(';', MOST_PARAMETERS)
     return (
       ranges.has(name.trim().toLowerCase()) &&
       !parameters.some((parameter) => /^\s*q=0(\.0*)?\s*$/.test(parameter))
@@ -56,4 +59,4 @@ function admits(accept: string | undefined, type: string): boolean {
 }
 
 export const accepts = ({ headers: { accept = '' } }: IncomingMessage, type: string): boolean =>
-  accept.split(',').some((range) => range.split(';')[0]?.trim().toLowerCase() === type)
+  accept.split(',', MOST_RANGES).some((range) => range.split(';', 1)[0]?.trim().toLowerCase() === type)

@@ -96,9 +96,11 @@ function sendFile(c: RequestContext, file: StoredFile, path: string): Response |
   return sendPrepared(c, file)
 }
 
+const MOST_TAGS = 64
+
 const matches = (header: string | undefined, etag: string): boolean =>
   (header ?? '')
-    .split(',')
+    .split(',', MOST_TAGS)
     .some((text) => text.trim() === '*' || text.trim().replace(/^(W\/)?/, 'W/') === etag)
 
 /** Angular names the files of a build by their content: `main.3f2a1b9c8d7e6f5a.js`, `chunk-ABCD2345.js`. */
