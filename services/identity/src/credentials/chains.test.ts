@@ -48,6 +48,17 @@ test('chains that lead to a trusted authority have no limit', async () => {
   for (let i = 0; i < 50; i++) expect(await find(chains, '192.0.2.1', client, between)).toHaveLength(3)
 })
 
+test('clients of one of several sets of authorities have no limit, in whichever order the sets are tried', async () => {
+  const chains = openChains()
+  const { certificate: other } = await authority('other')
+  const presented = [client.certificate, between.certificate]
+  const logIn = async () => {
+    expect(await chains.find(presented, [other], at('192.0.2.1'), now)).toBeUndefined()
+    return find(chains, '192.0.2.1', client, between)
+  }
+  for (const chain of await Promise.all(Array.from({ length: 50 }, logIn))) expect(chain).toHaveLength(3)
+})
+
 test('a full queue refuses the chains of the source that has most in it', async () => {
   const chains = openChains()
   const flood = Array.from({ length: 300 }, () => find(chains, '192.0.2.1', client, between))

@@ -8,6 +8,11 @@ export const LONGEST_CHAIN = 8
 /** Signatures that are verified for one client, each with the key of an authority that is trusted already. */
 const MOST_SIGNATURES = 16
 
+/** What a search for a chain has cost. Comparisons of names cost little. */
+export interface ChainWork {
+  signatures: number
+}
+
 /**
  * The certificates from the client's leaf to a trusted one; undefined: there is no such chain.
  * Any trusted certificate ends a chain, self-signed or not. Each link must be sound, and usable for logins. The dates of
@@ -20,18 +25,18 @@ export function chainOf(
   presented: readonly X509Certificate[],
   trusted: readonly X509Certificate[],
   now: Date,
+  work: ChainWork = { signatures: 0 },
 ): readonly X509Certificate[] | undefined {
   const [leaf, ...sent] = presented.slice(0, LONGEST_CHAIN)
   if (!leaf) return undefined
   if (has(trusted, leaf)) return leafLink(leaf) && [leaf]
   const others = sent.filter((one) => !has(trusted, one))
-  let signatures = 0
   const budget = comparisonBudget()
 
   /** Names come first: they cost the least. */
   const isIssuedBy = (subject: X509Certificate, { certificate }: Link): boolean =>
     subject.checkIssued(certificate) &&
-    ++signatures <= MOST_SIGNATURES &&
+    ++work.signatures <= MOST_SIGNATURES &&
     subject.verify(certificate.publicKey)
 
   /** The paths one certificate longer than this one, from the new certificate to the trusted one. */
