@@ -190,6 +190,16 @@ test('a router gets no host that sessions refuses it, and enrolls without it', a
   expect(pki.claimed).toContainEqual({ routerId, hosts: [mine, other] })
 })
 
+test('a router whose hosts sessions cannot check, as in the release before, enrolls later with the same token', async () => {
+  const { routerId, token } = await router('erott')
+  const enroll = () =>
+    pki.enroll({ token, csrPem: newCsr(`/CN=${routerId}`), serverCsrPem: newCsr('/CN=edge') })
+  pki.claimFailures.add(routerId)
+  await expect(enroll()).rejects.toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 30 })
+  pki.claimFailures.delete(routerId)
+  await enroll() // with another key: the first request holds no claim of the token
+})
+
 test('a network may restrict the names of routers to a pattern', async () => {
   await using pki = await startPki({ routerNames: ['[name].routers.example'] })
   const { routerId, token } = await pki.routerWish('erott')

@@ -47,6 +47,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
   const expected: Parameters<ServiceOptions['expectEnrollment']>[0][] = []
   const claimed: { readonly routerId: string; readonly hosts: readonly string[] }[] = []
   const taken = new Set<string>()
+  const claimFailures = new Set<string>()
   const names = new Map<string, string>()
   const rows = new Map<string, { readonly kind: string; readonly json: object }>()
   const rowsOf = (kind: string) =>
@@ -91,6 +92,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     sessions: {
       async claimRouterHosts({ routerId, hosts }) {
         claimed.push({ routerId, hosts })
+        if (claimFailures.has(routerId)) throw new Fault('UNHANDLED')
         return {
           refused: hosts.filter((host) => taken.has(host)).map((host) => ({ host, routerId: 'other' })),
         }
@@ -158,6 +160,8 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     claimed,
     /** Hosts of other routers. */
     taken,
+    /** Routers whose claims of hosts fail. */
+    claimFailures,
     names,
     change,
     follow,

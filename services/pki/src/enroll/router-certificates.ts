@@ -1,5 +1,5 @@
 import { splitAddress } from '@overlay/platform/process'
-import type { Context } from '@overlay/rpc'
+import { type Context, Fault, retryAfter } from '@overlay/rpc'
 import { forYears, issueLeaf, withCommonName } from '@overlay/x509'
 import type { Logger } from 'pino'
 import type { Csr } from '../domain/csr.js'
@@ -77,7 +77,16 @@ export async function issueRouterCertificates(
   return { certPem: await issueFor('client'), serverCertPem: await issueFor('server') }
 }
 
+const UPGRADE_SECONDS = 30
+
 export const hostClaims =
   ({ claimRouterHosts }: Owners['sessions'], context: Context): ClaimHosts =>
-  async (routerId, hosts) =>
-    (await claimRouterHosts({ routerId, hosts: [...hosts] }, context)).refused
+  async (routerId, hosts) => {
+    try {
+      return (await claimRouterHosts({ routerId, hosts: [...hosts] }, context)).refused
+    } catch (err) {
+      if (!(err instanceof Fault && err.code === 'UNHANDLED')) throw err
+      // so a replica of the former release answers, which cannot be told from another failure: no name is given unchecked
+      throw retryAfter(UPGRADE_SECONDS, 'UNAVAILABLE', 'sessions cannot check the names of the router', err)
+    }
+  }

@@ -80,12 +80,15 @@ async function redeem(
   { hash, issue, register }: Redemption,
   context: Context,
 ): Promise<{ readonly issued: Issued; readonly registration: Registration }> {
+  let isIssued = false
   try {
     const issued = await queue(async () => issue(await keyring()), context.signal)
+    isIssued = true
     return { issued, registration: await register(issued, context) }
   } catch (err) {
-    // a refusal had no effect. After any other failure the owner may have stored it: the claim expires by itself
-    if (isRefusal(err) && hash !== undefined) await release(changeLog.db, enrollment, hash)
+    // neither a refusal nor a failure before the owner was asked had an effect. After any other failure the owner may have
+    // stored it: the claim expires by itself
+    if ((isRefusal(err) || !isIssued) && hash !== undefined) await release(changeLog.db, enrollment, hash)
     if (err instanceof Fault && err.code === 'NOT_FOUND')
       throw new Fault('INVALID_ENROLLMENT_TOKEN', undefined, err)
     throw err
