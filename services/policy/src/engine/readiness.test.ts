@@ -18,18 +18,24 @@ function replicas(...names: readonly string[]) {
     },
   }
   const stuck = new Set<string>()
+  const freshAt = new Map<string, number>() // of memories that have lost their owners
+  const ageMs = (name: string): number => {
+    if (stuck.has(name)) return Infinity
+    const lostAt = freshAt.get(name)
+    return lostAt === undefined ? 100 : nowMs - lostAt
+  }
   const opened = names.map((name) =>
-    openReadiness(
-      bus,
-      { ageMs: () => (stuck.has(name) ? Infinity : 100), isLoaded: () => true },
-      () => nowMs,
-    ),
+    openReadiness(bus, { ageMs: () => ageMs(name), isLoaded: () => true }, () => nowMs),
   )
   return {
     bus,
     stuck,
     handlers,
     opened,
+    /** From now on the memory of this replica becomes older. It has heard its owners before, at this age. */
+    loseOwners(name: string, ageMs: number) {
+      freshAt.set(name, nowMs - ageMs)
+    },
     /** As of probes every five seconds for this time. */
     statesAfter(seconds: number) {
       for (let passed = 0; passed < seconds; passed += 5) {
@@ -55,6 +61,26 @@ test('replicas whose memories are all old stay in service', () => {
   const { stuck, statesAfter } = replicas('one', 'other')
   stuck.add('one').add('other')
   expect(statesAfter(120)).toEqual(['ok', 'ok'])
+})
+
+test.each([
+  ['while another one is replaceable', true],
+  ['while all were fresh', false],
+])('replicas that lose their owners together do not all leave service: %s', (_when, isOneStuck) => {
+  const { stuck, loseOwners, opened, statesAfter } = replicas('one', 'other', 'third')
+  if (isOneStuck) {
+    stuck.add('one')
+    expect(statesAfter(60)).toEqual(['replaceable', 'ok', 'ok'])
+  }
+  // the signs of their streams at rest came at other times
+  loseOwners('one', 5000)
+  loseOwners('other', 2000)
+  loseOwners('third', 0)
+  for (let seconds = 0; seconds < 120; seconds += 5) {
+    statesAfter(5)
+    expect(opened.slice(1).map((one) => one.state())).toEqual(['ok', 'ok'])
+  }
+  expect(statesAfter(5)).toEqual(['ok', 'ok', 'ok'])
 })
 
 test('a replica that lost its replacement serves again', () => {

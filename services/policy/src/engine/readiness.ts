@@ -4,6 +4,11 @@ import type { Engine } from './engine.js'
 
 /** Longer than a silent stream is noticed at rest, and than replicas load after a failover. */
 const STUCK_MS = 15_000
+/**
+ * More than between two signs of a stream at rest, and so much less than STUCK_MS that replicas which lose their owners
+ * together do not answer each other: otherwise all of them would leave service.
+ */
+const FRESH_MS = 8000
 /** Longer than between two probes: each of them asks. */
 const ANSWER_MS = 30_000
 const QUESTION = 'overlay.policy.fresh-question'
@@ -40,10 +45,11 @@ export function openReadiness(
       if ((message as Sender).replica !== own.replica) handle()
     })
   const questions = ofOthers(QUESTION, () => {
-    if (engine.isLoaded() && engine.ageMs() <= STUCK_MS) bus.publish(ANSWER, own)
+    if (engine.isLoaded() && engine.ageMs() <= FRESH_MS) bus.publish(ANSWER, own)
   })
+  // an answer to an earlier question of another replica does not say that a replica can replace this one later
   const answers = ofOthers(ANSWER, () => {
-    answeredAt = now()
+    if (isStuck()) answeredAt = now()
   })
   return {
     state() {
