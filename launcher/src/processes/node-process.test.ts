@@ -26,10 +26,13 @@ const ready = { ready: true, checks: {} }
 const loading = { ready: false, checks: { database: 'ok', memory: 'not loaded yet' } }
 const broken = { ready: false, checks: { database: 'does not answer', memory: 'not loaded yet' } }
 
-test('a process that loads rows is waited for, however long it takes', async () => {
-  const { plan, answers } = await processWith(loading, loading, loading, ready)
-  await untilReady(plan, { signal, print, giveUpMs: 1 })
-  expect(answers()).toBe(4)
+test('a process that loads rows is waited for, however long it takes, and reported once', async () => {
+  const { plan, answers } = await processWith(loading, loading, loading, loading, ready)
+  const lines: string[] = []
+  const options = { signal, print: (line: string) => void lines.push(line), reportMs: 1, giveUpMs: 1 }
+  await untilReady(plan, options)
+  expect(answers()).toBe(5)
+  expect(lines).toEqual(['waiting for policy: memory not loaded yet'])
 })
 
 test('answers that are missing prove nothing', async () => {

@@ -90,20 +90,23 @@ export async function untilReady(
 ): Promise<void> {
   let state = 'no answer yet'
   let since = performance.now()
+  let progressedAt = since
   let isReported = false
   for (;;) {
     const answer = await askOps(ops, '/healthz/ready', READY_MS)
     if (answer?.status === 200) return
     const health = answer && healthIn(answer.body)
-    const now = health ? problemsIn(health).join(', ') : state
-    if (now !== state || (health && isLoading(health))) {
-      if (now !== state) isReported = false
-      state = now
-      since = performance.now()
+    const now = performance.now()
+    const next = health ? problemsIn(health).join(', ') : state
+    if (next !== state || (health && isLoading(health))) progressedAt = now
+    if (next !== state) {
+      state = next
+      since = now
+      isReported = false
     }
-    const lastedMs = performance.now() - since
-    if (lastedMs >= giveUpMs) throw new Error(`${name} is not ready, for ${giveUpMs / 1000} s: ${state}`)
-    if (lastedMs >= reportMs && !isReported) {
+    if (now - progressedAt >= giveUpMs)
+      throw new Error(`${name} is not ready, for ${giveUpMs / 1000} s: ${state}`)
+    if (now - since >= reportMs && !isReported) {
       print(`waiting for ${name}: ${state}`)
       isReported = true
     }
