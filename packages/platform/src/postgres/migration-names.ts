@@ -1,5 +1,6 @@
 /**
- * Migrations of earlier releases that have become several files, or have another name. Their statements are the same.
+ * Migrations that have become several files, or have another name, since a database may have run them. Their statements
+ * are the same.
  * The old name stays in the table of schemas that have run it.
  */
 const PRESENT_NAMES: Readonly<Record<string, readonly string[]>> = {
@@ -9,6 +10,7 @@ const PRESENT_NAMES: Readonly<Record<string, readonly string[]>> = {
     '20260113080000000_deleted-entities',
     '20260113090000000_policy-followed',
   ],
+  '20260127030000000_certificate-hosts': ['20260127040000000_certificate-hosts'],
 }
 
 /** These migrations by the names that they have now, in order. */
