@@ -26,7 +26,7 @@ const options = {
   help: { type: 'boolean', default: false },
 } as const
 
-/** The error says which options there are. */
+/** The error lists the options. */
 function parse(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options })

@@ -1,5 +1,6 @@
 import { kinds } from '@overlay/model'
 import type { Logger } from 'pino'
+import { disposeAll } from '../async/dispose.js'
 import type { ChangeLog } from './change-log.js'
 import { type Consumer, type Effects, startConsumer } from './consumer.js'
 import { recordingDeletions } from './deleted-entities.js'
@@ -38,8 +39,6 @@ export function startConsumers<Name extends string>(
   )
   return {
     ...(Object.fromEntries(started) as Record<Name, Consumer>),
-    async [Symbol.asyncDispose]() {
-      for (const [, consumer] of started.reverse()) await consumer[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () => disposeAll(...started.toReversed().map(([, consumer]) => consumer)),
   }
 }

@@ -49,8 +49,9 @@ export const isAway = (err: unknown): boolean =>
 export const isUnavailable = (err: unknown): boolean =>
   isAway(failureOf(err).error) && !(err instanceof Error && 'path' in err)
 
-// of the server: connection exceptions, a refused role or password, no such database, out of resources, shut down, ended by the server, read-only after a
-// failover; of the network: refused, reset, unreachable, no such host; of TLS, such as an expired certificate
+// of the server: connection exceptions, a refused role or password, no such database, out of resources, shut down, ended
+// by the server, read-only after a failover; of the network: refused, reset, unreachable, no such host; of TLS, such as
+// an expired certificate
 const unavailable =
   /^(08...|28...|3D000|53...|57P0[1-5]|25P03|25006|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ENOENT|CERT_\w+|ERR_TLS_\w+|ERR_SSL_.+|SELF_SIGNED_\w+|DEPTH_ZERO_\w+|UNABLE_TO_\w+)$/
 

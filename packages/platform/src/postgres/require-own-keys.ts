@@ -12,7 +12,7 @@ export class ForeignDatabase extends Error {
 
 /**
  * Throws ForeignDatabase unless the private keys that pki keeps in this database open with its secret. A database without
- * keys belongs to nobody yet.
+ * keys belongs to no installation yet.
  */
 export async function requireOwnKeys(ownerUrl: string, keySecret: string): Promise<void> {
   await withClient(ownerUrl, async (client) => {
