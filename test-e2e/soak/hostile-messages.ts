@@ -39,7 +39,7 @@ export interface HostileMessage {
 /** With this one a router deletes itself. */
 const { decommissionRouter: _, ...lasting } = ctrlType
 
-/** Every type that routers and controllers know, and some that nobody knows. */
+/** Every type that routers and controllers know, and some unknown ones. */
 export const hostileTypes: readonly number[] = [
   ...new Set<number>([contentType, lasting, edgeType].flatMap((types) => Object.values(types))),
   999_999,
