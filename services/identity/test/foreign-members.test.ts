@@ -5,7 +5,15 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { pkiEffects } from '../src/consumers/pki.js'
 import { openEndedEnrollments } from '../src/credentials/ended-enrollments.js'
 import { expectedEnrollments } from '../src/credentials/expected-enrollments.js'
-import { bytes, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
+import {
+  bytes,
+  lockWaits,
+  parsed,
+  type Replica,
+  system,
+  type TestIdentity,
+  testIdentity,
+} from './identity.js'
 
 let identity: TestIdentity
 let one: Replica
@@ -172,4 +180,19 @@ test('a connection is deleted with its identity, and a late report adds none', a
   expect(await rows()).toBe(0)
   await one.identity.reportConnections({ identityIds: [id] }, system())
   expect(await rows()).toBe(0)
+})
+
+test('reports of the same identities lock their rows in one order', async () => {
+  const [first = '', second = ''] = [await create('reported 1'), await create('reported 2')].sort()
+  for (const id of [second, first]) await one.identity.reportConnections({ identityIds: [id] }, system())
+  let report: Promise<unknown> | undefined
+  const locked = (id: string) =>
+    sql`select from identity_connection where identity_id = ${id} for update nowait`
+  await one.db.transaction(undefined, async (tx) => {
+    await tx.query(locked(first))
+    report = one.identity.reportConnections({ identityIds: [second, first] }, system())
+    await expect.poll(() => lockWaits(one.db, 'identity_connection'), { timeout: 30_000 }).toBe(1)
+    await tx.query(locked(second)) // the report waits for the first one and has not locked this one
+  })
+  await report
 })

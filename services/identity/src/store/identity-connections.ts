@@ -11,13 +11,17 @@ export const isConnected = sql`
 
 /**
  * Records that routers report connections of these identities. The lock of a new row keeps its identity until the row is
- * there, so that a delete of the identity finds it. An identity that is being deleted is skipped.
+ * there, so that a delete of the identity finds it. An identity that is being deleted is skipped. Rows are locked in the
+ * order of ids, because replicas of sessions report the same ones at the same time.
  */
 export async function saveConnections(tx: Db, identityIds: readonly string[]): Promise<void> {
   await tx.query(
     sql`
-    with known as (
-         update identity_connection set seen_at = now() where identity_id = any(${identityIds}::text[])
+    with locked as (
+         select identity_id from identity_connection where identity_id = any(${identityIds}::text[])
+          order by identity_id for no key update),
+         known as (
+         update identity_connection set seen_at = now() where identity_id in (select identity_id from locked)
          returning identity_id),
          fresh as (
          select id from identity
