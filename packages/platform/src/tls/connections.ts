@@ -154,7 +154,7 @@ export function limitConnections(
       const socket = queue.shift()
       waiting.delete(source)
       if (queue.length > 0) waiting.set(source, queue) // behind the others
-      if (socket && !socket.destroyed) shake(socket, source)
+      if (socket && !socket.destroyed) beginHandshake(socket, source)
       return
     }
   }
@@ -165,18 +165,18 @@ export function limitConnections(
    * a while, and those that it has begun end. Its connections wait instead of being refused, because behind a balancer or
    * a translated address they are those of many clients.
    */
-  const shaking = new Map<string, Handshake>()
+  const begun = new Map<string, Handshake>()
 
-  function shake(socket: Socket, source: string): void {
+  function beginHandshake(socket: Socket, source: string): void {
     const place = placeOf(socket)
     const handshake = { socket, source }
-    shaking.set(place, handshake)
+    begun.set(place, handshake)
     socket.once('close', () => {
-      if (shaking.get(place) !== handshake) return
-      shaking.delete(place)
+      if (begun.get(place) !== handshake) return
+      begun.delete(place)
       if (socket.bytesRead > FAILED_HANDSHAKE_BYTES) noteExcess(source)
     })
-    for (const begin of handshakes) begin.call(server, socket)
+    for (const listener of handshakes) listener.call(server, socket)
   }
 
   function noteExcess(source: string): void {
@@ -184,9 +184,9 @@ export function limitConnections(
     resting.set(source, waiting.get(source) ?? [])
     waiting.delete(source)
     setTimeout(() => endRest(source), REST_MS).unref()
-    for (const [place, handshake] of shaking) {
+    for (const [place, handshake] of begun) {
       if (handshake.source !== source) continue
-      shaking.delete(place)
+      begun.delete(place)
       refuse(handshake.socket, 'certificates')
     }
   }
@@ -201,8 +201,8 @@ export function limitConnections(
   /** What was read may contain the first request, so the certificates decide. False: the connection has ended. */
   function endHandshake(socket: TLSSocket): boolean {
     const place = placeOf(socket)
-    const handshake = shaking.get(place)
-    shaking.delete(place)
+    const handshake = begun.get(place)
+    begun.delete(place)
     if (!handshake || handshake.socket.bytesRead <= USUAL_HANDSHAKE_BYTES || !isExcessive(socket)) return true
     metrics.connectionsRefused.inc({ reason: 'certificates' })
     socket.destroy()

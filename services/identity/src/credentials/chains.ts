@@ -21,8 +21,9 @@ export interface Chains {
 
 const MOST_WAITING = 250
 /**
- * Of one source within a period, after which further chains are refused before they are built. Those whose names already
- * lead nowhere do not count: a client of another authority fails so with the authorities of the network at each login.
+ * Of one source within a period, after which further chains are refused before they are built. Those of which no
+ * signature was verified, because no trusted authority is named, do not count: a client of another authority fails so
+ * with the authorities of the network at each login.
  */
 const MOST_FAILURES = 20
 const PERIOD_MS = 1000
