@@ -111,6 +111,29 @@ test('pings and latency probes are answered, heartbeats and reconnect pings are 
   expect(handled).toEqual([4711])
 })
 
+test('messages that the channel answers itself pause reading, if their receiver does', async () => {
+  let resume = (): void => {}
+  const paused = new Promise<void>((resolve) => {
+    resume = resolve
+  })
+  const seen: (number | string)[] = []
+  const onOwn = ({ type }: Message): Promise<void> => {
+    seen.push(type)
+    return paused
+  }
+  await using other = await channelPair()
+  await using pair = await channelPair({ onOwn, maxPending: 1, maxWaiting: 1 })
+  const { ping, heartbeat, latency } = contentType
+  pair.peer.send({ type: heartbeat })
+  await pair.peer.request({ type: ping }, TIMEOUT_MS)
+  const answer = pair.peer.request({ type: latency }, TIMEOUT_MS).then(() => seen.push('answered'))
+  for (let i = 0; i < 3; i++) await other.peer.request({ type: ping }, TIMEOUT_MS)
+  seen.push('resumed')
+  resume()
+  await answer
+  expect(seen).toEqual([heartbeat, 'resumed', ping, latency, 'answered'])
+})
+
 test('a message that is encoded once goes over many channels', async () => {
   await using first = await channelPair()
   await using second = await channelPair()

@@ -11,7 +11,15 @@ import {
 import { decodeInt32, encodeBool, encodeInt32 } from './headers.js'
 import { startHeartbeats } from './heartbeats.js'
 import { openInbox } from './inbox.js'
-import { contentType, type Headers, headerKey, isReflected, type Message, type Outgoing } from './message.js'
+import {
+  contentType,
+  type Headers,
+  headerKey,
+  isReflected,
+  type Message,
+  type Outgoing,
+  ownTypes,
+} from './message.js'
 import { pendingRequests } from './pending-requests.js'
 
 /** A connection over which both sides send messages, and requests that the other side answers. */
@@ -44,6 +52,8 @@ export interface ChannelOptions {
    * theirs pause reading. A failure closes the channel.
    */
   readonly onMessage: (message: Message) => Promise<void> | void
+  /** Called in place of `onMessage` with messages that the channel answers itself: many of them can pause reading, too. */
+  readonly onOwn?: (message: Message) => Promise<void> | void
   /** Bytes that were read before, beyond the hello. */
   readonly decoder?: FrameDecoder
   /** A peer with more bytes queued loses its channel. */
@@ -81,12 +91,12 @@ export type ChannelSocket = Duplex & Partial<Pick<Socket, 'setNoDelay'>>
 
 /** Takes over a socket after the hello. The first handler starts after this returns. */
 export function openChannel(socket: ChannelSocket, options: ChannelOptions): Channel {
-  const { onMessage, decoder = frameDecoder(), heartbeatMs = HEARTBEAT_MS } = options
+  const { onMessage, onOwn, decoder = frameDecoder(), heartbeatMs = HEARTBEAT_MS } = options
   const { maxQueuedBytes = MAX_QUEUED_BYTES, maxPending = MAX_PENDING, maxWaiting = MAX_WAITING } = options
   const closing = new AbortController()
   const requests = pendingRequests()
   const inbox = openInbox({
-    onMessage,
+    onMessage: (message) => (ownTypes.has(message.type) ? onOwn?.(message) : onMessage(message)),
     maxPending,
     maxWaiting,
     maxBytes: MAX_WAITING_BYTES,
@@ -193,7 +203,7 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
     const { type } = message
     if (type === contentType.ping) reply(message, success(contentType.result))
     else if (type === contentType.latency) reply(message, success(contentType.latencyResponse))
-    else if (type !== contentType.heartbeat && type !== contentType.reconnectPing) inbox.push(message)
+    inbox.push(message)
   }
 
   function read(): void {

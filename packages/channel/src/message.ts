@@ -48,3 +48,11 @@ export const contentType = {
   /** Sent by routers before they reconnect. No answer. */
   reconnectPing: -33,
 } as const
+
+/** Types that every channel answers, or takes note of, itself. */
+export const ownTypes: ReadonlySet<number> = new Set([
+  contentType.ping,
+  contentType.latency,
+  contentType.heartbeat,
+  contentType.reconnectPing,
+])

@@ -42,7 +42,7 @@ export async function verifyCircuits({ db, messages, presence, log, ending }: Ve
       const requestedValues = page.map(({ circuitId }) => `circuit:${circuitId}`)
       const body = InspectRequest.encode({ requestedValues }).finish()
       const answer = await messages.request(routerId, { type: ctrlType.inspectRequest, body }, INSPECT_MS)
-      const { success, values } = decodeLimited(InspectResponse, answer.body).message
+      const { success, values } = decodeLimited(InspectResponse, answer.body)
       if (answer.type !== ctrlType.inspectResponse || !success) throw new Error('no inspection')
       const found = new Map(values.map(({ name, value }) => [name, value]))
       for (const { circuitId, address } of page) {

@@ -111,6 +111,7 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
         const channel = hello.accept(answerOf(shownControllerId(former, controllerId)), {
           ...(heartbeatMs !== undefined && { heartbeatMs }),
           onMessage: (message) => dispatch(message, router),
+          onOwn: (message) => dispatch(message, router),
         })
         const router: RouterChannel = {
           routerId,

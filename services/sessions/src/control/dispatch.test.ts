@@ -1,16 +1,16 @@
-import type { Channel, Message } from '@overlay/channel'
+import { ApiSessionHeartbeat, type Channel, contentType, type Message, TooManyFields } from '@overlay/channel'
 import { openLog } from '@overlay/platform/process'
 import { expect, test } from 'vitest'
 import { openDispatch } from './dispatch.js'
-import type { Handler } from './handlers.js'
+import { type Handler, MOST_READS, onMessage } from './handlers.js'
 import type { RouterChannel } from './router-channel.js'
 
 const TYPE = 1000
 const UNUSED = 9999
 const log = openLog('sessions', { level: 'silent', format: 'json' })
 
-const routerOf = (closed = new AbortController().signal): RouterChannel => ({
-  ...{ routerId: 'r1', fingerprint: '', connectedAt: new Date(), isReconnection: false },
+const routerOf = (closed = new AbortController().signal, routerId = 'r1'): RouterChannel => ({
+  ...{ routerId, fingerprint: '', connectedAt: new Date(), isReconnection: false },
   linkListeners: Buffer.alloc(0),
   channel: { closed } as Channel,
 })
@@ -33,11 +33,11 @@ function startDispatch(more: Partial<Handler> = {}) {
   return { handled, dispatch: openDispatch([{ handlers: [note] }], log) }
 }
 
-test.each([TYPE, UNUSED])(
+test.each([TYPE, UNUSED, contentType.ping, contentType.heartbeat])(
   'many messages of type %i wait for each other, and another router does not',
   async (type) => {
     const { handled, dispatch } = startDispatch()
-    const [many, other] = [routerOf(), routerOf()]
+    const [many, other] = [routerOf(), routerOf(undefined, 'r2')]
     const waiting = Array.from({ length: 2000 }, (_, sequence) => dispatch(messageOf(sequence, type), many))
     expect(waiting[0]).toBeUndefined()
     const last = dispatch(messageOf(2000), many)
@@ -49,6 +49,30 @@ test.each([TYPE, UNUSED])(
     expect(handled.indexOf(-1)).toBeLessThan(expected.length - 1 || 1)
   },
 )
+
+test('a router that connects again goes on with what it has spent', async () => {
+  const { dispatch } = startDispatch({ mostBytes: 4 * 1024 * 1024 })
+  dispatch(messageOf(1, TYPE, 4 * 1024 * 1024), routerOf())
+  expect(dispatch(messageOf(2), routerOf())).toBeInstanceOf(Promise)
+})
+
+test('messages that are too large wait for each other', () => {
+  const { dispatch } = startDispatch()
+  expect(dispatch(messageOf(1, TYPE, 4 * 1024 * 1024), routerOf())).toBeUndefined()
+  expect(dispatch(messageOf(2, TYPE, 4 * 1024 * 1024), routerOf())).toBeInstanceOf(Promise)
+})
+
+test('a message of too many fields costs what was decoded of it', () => {
+  const { prepare } = onMessage(TYPE, ApiSessionHeartbeat, () => undefined)
+  const body = Buffer.alloc(2 * MOST_READS, Buffer.of(0x0a, 0))
+  let spent = 0
+  const decode = () =>
+    prepare({ ...messageOf(1), body }, routerOf(), (units) => {
+      spent += units
+    })
+  expect(decode).toThrow(TooManyFields)
+  expect(spent).toBeGreaterThan(MOST_READS / 10)
+})
 
 test('messages that wait when their router leaves are not handled', async () => {
   const { handled, dispatch } = startDispatch()

@@ -1,4 +1,4 @@
-import { type Message, TooManyFields } from '@overlay/channel'
+import { type Message, ownTypes, TooManyFields } from '@overlay/channel'
 import { boundedLines, metrics } from '@overlay/platform/process'
 import type { Logger } from 'pino'
 import { type Concern, type Handler, MOST_BYTES } from './handlers.js'
@@ -9,24 +9,28 @@ export type Dispatch = (message: Message, router: RouterChannel) => Promise<void
 
 const UNITS_PER_MESSAGE = 40
 const BYTES_PER_UNIT = 64
+/** Beyond as many, those of routers that are silent are dropped. */
+const MOST_BUDGETS = 20_000
 
 /**
  * Gives each message to the handlers of its type: faults have one for links and one for circuits. Messages of other
- * types, and those beyond the limits, are dropped. A router whose messages cost more than its share waits. Throws if the
+ * types, and those beyond the limits, are dropped. Those that the channel answers itself only count. A router whose messages cost more than its share waits. Throws if the
  * message is malformed; a failure of a handler is logged.
  */
 export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatch {
-  const handlers = new Map<number, Handler[]>()
+  const handlers = new Map<number, Handler[]>([...ownTypes].map((type) => [type, [answered(type)]]))
   for (const handler of concerns.flatMap(({ handlers }) => handlers))
     handlers.set(handler.type, [...(handlers.get(handler.type) ?? []), handler])
-  const budgets = new WeakMap<RouterChannel, WorkBudget>()
+  const budgets = new Map<string, WorkBudget>() // by router: one that connects again goes on with what it has
   const noteOversized = boundedLines(log, 'message of a router dropped: it is too large')
 
-  function budgetOf(router: RouterChannel): WorkBudget {
-    const known = budgets.get(router)
+  function budgetOf({ routerId }: RouterChannel): WorkBudget {
+    const known = budgets.get(routerId)
     if (known) return known
+    if (budgets.size >= MOST_BUDGETS)
+      for (const [id, one] of budgets) if (one.isUntouched()) budgets.delete(id)
     const budget = openWorkBudget()
-    budgets.set(router, budget)
+    budgets.set(routerId, budget)
     return budget
   }
 
@@ -73,23 +77,19 @@ export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatc
   return (message, router) => {
     const ofType = handlers.get(message.type)
     const budget = budgetOf(router)
-    const spend = (): void => budget.spend(UNITS_PER_MESSAGE + sizeOf(message) / BYTES_PER_UNIT)
-    if (!ofType)
-      return budget.run(() => {
-        spend()
-        metrics.routerMessages.inc({ type: 'unknown', result: 'dropped' })
-      })
-    if (message.body.length > Math.max(...ofType.map(({ mostBytes = MOST_BYTES }) => mostBytes))) {
-      spend() // and its bytes do not wait
-      return oversized(message, router)
-    }
     return budget.run(() => {
       if (router.channel.closed.aborted) return
-      spend()
+      budget.spend(UNITS_PER_MESSAGE + sizeOf(message) / BYTES_PER_UNIT)
+      if (!ofType) return void metrics.routerMessages.inc({ type: 'unknown', result: 'dropped' })
+      const mostBytes = Math.max(...ofType.map(({ mostBytes = MOST_BYTES }) => mostBytes))
+      if (message.body.length > mostBytes) return oversized(message, router)
       return handle(message, router, ofType, budget.spend)
     })
   }
 }
+
+/** The channel has answered it. It counts, as others do. */
+const answered = (type: number): Handler => ({ type, prepare: () => () => undefined })
 
 function sizeOf({ headers, body }: Message): number {
   let bytes = body.length

@@ -1,4 +1,4 @@
-import { decodeBounded, type Message } from '@overlay/channel'
+import { type Decoder, decodeBounded, type Message } from '@overlay/channel'
 import type { RouterChannel } from './router-channel.js'
 
 /** What a concern does with messages of one type. A failure of `handle` is logged and counted, and ends nothing. */
@@ -26,21 +26,21 @@ export interface Concern {
   disconnected?(router: RouterChannel): Promise<void> | void
 }
 
-interface Decoder<T> {
-  decode(...input: Parameters<Parameters<typeof decodeBounded<T>>[0]['decode']>): T
-}
-
 /** Requests for one client, terminator or circuit are much smaller. */
 export const MOST_BYTES = 256 * 1024
 /** Of messages that list what a router has: as much as the channel takes. */
 export const LIST_BYTES = 4 * 1024 * 1024
-/** Takes some 10 ms to decode. The largest messages of real routers list some thousands of links or circuits. */
-const MOST_READS = 100_000
+/** Takes some 15 ms to decode. A router with 20,000 circuits confirms them, with their idle times, in one message. */
+export const MOST_READS = 150_000
 const READS_PER_UNIT = 8
 const UNITS_PER_ITEM = 20
 
 /** Decodes what a router sends. Throws TooManyFields, or what the decoder throws. */
-export const decodeLimited = <T>(codec: Decoder<T>, body: Buffer) => decodeBounded(codec, body, MOST_READS)
+export const decodeLimited = <T>(
+  codec: Decoder<T>,
+  body: Buffer,
+  spend: (units: number) => void = () => undefined,
+) => decodeBounded(codec, body, MOST_READS, (reads) => spend(reads / READS_PER_UNIT))
 
 export interface MessageOptions<T> extends Pick<Handler, 'mostBytes'> {
   /** How many entities the message is about, if not about one. */
@@ -57,8 +57,8 @@ export const onMessage = <T>(
   type,
   mostBytes,
   prepare(message, router, spend) {
-    const { message: body, reads } = decodeLimited(codec, message.body)
-    spend?.(reads / READS_PER_UNIT + items(body) * UNITS_PER_ITEM)
+    const body = decodeLimited(codec, message.body, spend)
+    spend?.(items(body) * UNITS_PER_ITEM)
     return () => handle(body, message, router)
   },
 })

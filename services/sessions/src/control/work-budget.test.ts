@@ -50,6 +50,17 @@ test('what a router saves while it is silent is limited', async () => {
   expect(pauses).toEqual([50])
 })
 
+test('a budget is untouched until something is spent, and again when that is paid', async () => {
+  const { budget, wait } = startBudget()
+  const seen = [budget.isUntouched()]
+  budget.spend(150)
+  const running = budget.run(() => undefined)
+  wait(1000)
+  seen.push(budget.isUntouched())
+  await running
+  expect([...seen, budget.isUntouched()]).toEqual([true, false, true])
+})
+
 test('a task that fails does not hold up the next one', async () => {
   const { budget } = startBudget()
   budget.spend(200)

@@ -5,6 +5,8 @@ export interface WorkBudget {
   /** Runs a task: at once, or in order as soon as the router has paid for its earlier messages. */
   run<T>(task: () => T): T | Promise<Awaited<T>>
   spend(units: number): void
+  /** Nothing has been spent lately: it is as a new one. */
+  isUntouched(): boolean
 }
 
 export interface WorkBudgetOptions {
@@ -56,6 +58,10 @@ export function openWorkBudget({
     },
     spend(units) {
       left -= units
+    },
+    isUntouched() {
+      fill()
+      return waiting === 0 && left === burst
     },
   }
 }

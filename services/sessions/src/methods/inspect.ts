@@ -60,7 +60,7 @@ async function ofRouter(
   const body = InspectRequest.encode({ requestedValues }).finish()
   try {
     const answer = await messages.request(routerId, { type: ctrlType.inspectRequest, body }, ROUTER_MS)
-    const { errors, values } = decodeLimited(InspectResponse, answer.body).message
+    const { errors, values } = decodeLimited(InspectResponse, answer.body)
     return {
       errors: errors.map((text) => `${routerId}: ${text}`),
       values: values.map(({ name, value }) => ({ appId: routerId, name, value })),
