@@ -1,4 +1,4 @@
-import { ctrlType, Fault, FaultSubject, LinkMetrics, RouterLinks, VerifyRouter } from '@overlay/channel'
+import { ctrlType, Fault, FaultSubject, RouterLinks, VerifyRouter } from '@overlay/channel'
 import { pagesOf, runPeriodically } from '@overlay/platform/async'
 import { metrics } from '@overlay/platform/process'
 import type { Logger } from 'pino'
@@ -11,6 +11,7 @@ import type { LinkRow, LinkSettings } from '../store/link.js'
 import type { KnownRouters } from './known-routers.js'
 import { acceptedLinks, latenciesOf } from './latency.js'
 import { emitLinkEvent } from './link-events.js'
+import { linkMetrics } from './link-metrics.js'
 import { openLinkReports } from './link-reports.js'
 import type { LiveTopology } from './live-topology.js'
 import { openPeers } from './peers.js'
@@ -44,6 +45,7 @@ export interface LinkAdministration {
 const SWEEP_MS = 5000
 const GRACE_MS = 15_000
 const LEAVES_AT_A_TIME = 50
+const LINKS_AT_A_TIME = 250
 
 /** Tells routers of each other and follows the links that they build. */
 export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & AsyncDisposable {
@@ -90,17 +92,18 @@ export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & As
       }),
       onMessage(
         ctrlType.metrics,
-        LinkMetrics,
+        linkMetrics,
         async (measured, _, { routerId }) => {
           if (measured.sourceId !== routerId) {
             metrics.routerForeign.inc({ subject: 'link' })
             return
           }
-          const links = table.of(routerId)
-          await table.accept(acceptedLinks(routerId, links, measured))
-          await table.setLatencies(latenciesOf(routerId, links, measured))
+          for (const page of pagesOf(table.of(routerId), LINKS_AT_A_TIME)) {
+            await table.accept(acceptedLinks(routerId, page, measured))
+            await table.setLatencies(latenciesOf(routerId, page, measured))
+          }
         },
-        { mostBytes: LIST_BYTES },
+        { mostBytes: LIST_BYTES, items: ({ histograms }) => histograms.size / 2 },
       ),
     ],
 
