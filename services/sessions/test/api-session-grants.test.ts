@@ -138,6 +138,24 @@ test('routers get and lose API sessions as policies grant and refuse them', asyn
   expect(tokensOf(second)).toEqual([alice.token])
 })
 
+test('changes of policies for everybody move the API sessions of many identities, each time', async () => {
+  await using replica = await startReplica()
+  const { identity, grants, routers } = replica
+  const [first, second] = routers
+  grants.grant(() => [first.routerId])
+  const people = Array.from({ length: 450 }, (_, i) => identity.login(`person-${i}`, 'a'))
+  const tokens = people.map(({ token }) => token).sort()
+  await first.until(() => tokensOf(first).length === tokens.length)
+  grants.grant(() => [second.routerId])
+  await nextTurn() // policy is being asked
+  grants.grant(() => [first.routerId, second.routerId])
+  await second.until(() => tokensOf(second).length === tokens.length)
+  await first.until(() => tokensOf(first).length === tokens.length)
+  grants.grant(() => [second.routerId])
+  await first.until(() => tokensOf(first).length === 0)
+  expect(tokensOf(second)).toEqual(tokens)
+})
+
 test('a login is sent by the policies of its time, before the stream of policy names their change', async () => {
   await using replica = await startReplica()
   const { identity, grants, routers } = replica

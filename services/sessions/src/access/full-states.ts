@@ -159,7 +159,10 @@ export function openFullStates({
       for (const [{ routerId }, one] of syncs)
         if (isRunning(one) && one.hasBegun && to.has(routerId)) one.late.add(session)
     },
-    any: () => [...syncs.values()].some(isRunning),
+    any() {
+      for (const one of syncs.values()) if (isRunning(one)) return true
+      return false
+    },
   }
 }
 

@@ -49,12 +49,24 @@ export function openPlacing(
 ): Placing {
   const unknown = new Map<Holder, number>() // oldest first, by number
   const stale = new Set<Holder>()
+  let areAllStale = false
+  let rest: Holder[] = [] // of all, when they were stale the last time
   const progressed = openAlarm()
   let added = 0
 
+  const isRestDue = (): boolean => areAllStale || rest.length > 0
+  const exists = (holder: Holder): boolean => audiences.of(holder.identityId) === holder
+
   function allChanged(): void {
-    for (const holder of audiences.holders()) stale.add(holder)
+    areAllStale = true
     listener.due()
+  }
+  function nextOfRest(): Holder[] {
+    if (rest.length === 0 && areAllStale) {
+      rest = [...audiences.holders()]
+      areAllStale = false
+    }
+    return rest.splice(-PER_CALL).filter(exists)
   }
   function changed(identityId: string): void {
     const holder = audiences.of(identityId)
@@ -85,7 +97,7 @@ export function openPlacing(
         if (holder.audience !== before) listener.moved(holder, before)
       }
     } catch (err) {
-      for (const holder of holders) if (audiences.of(holder.identityId) === holder) stale.add(holder)
+      for (const holder of holders) if (exists(holder)) stale.add(holder)
       throw err
     }
     listener.placed()
@@ -103,11 +115,15 @@ export function openPlacing(
     },
     changed,
     allChanged,
-    isDue: () => unknown.size + stale.size > 0,
-    refresh: () => ask(first(unknown.size > 0 ? unknown.keys() : stale, PER_CALL), grantWatch.positions()),
+    isDue: () => unknown.size + stale.size > 0 || isRestDue(),
+    async refresh() {
+      const named = first(unknown.size > 0 ? unknown.keys() : stale, PER_CALL)
+      const some = named.length > 0 ? named : nextOfRest()
+      if (some.length > 0) await ask(some, grantWatch.positions())
+    },
     async refreshAt(holders, positions) {
       const head = await policyHead().catch(() => undefined)
-      const isCurrent = head && isAtLeast(grantWatch.positions().policy, head.policy)
+      const isCurrent = head && !isRestDue() && isAtLeast(grantWatch.positions().policy, head.policy)
       const asked = holders.filter((holder) => !isCurrent || unknown.has(holder) || stale.has(holder))
       const at = latest(latest(grantWatch.positions(), head ?? {}), positions)
       for (const page of pagesOf(asked, PER_CALL)) await ask(page, at)

@@ -146,7 +146,8 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
   }
   function remove(removals: readonly Removal[]): void {
     messages.removed(removals)
-    for (const removal of removals) if (states.any() || recent.has(removal.session.id)) toRepeat.push(removal)
+    const maySend = states.any()
+    for (const removal of removals) if (maySend || recent.has(removal.session.id)) toRepeat.push(removal)
     if (toRepeat.length === 0) return
     repeating ??= setTimeout(() => {
       repeating = undefined

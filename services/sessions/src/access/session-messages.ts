@@ -30,7 +30,10 @@ export interface SessionMessages {
 /** `routers` is read for each message. */
 export function openSessionMessages(routers: () => ReadonlySet<RouterChannel>): SessionMessages {
   const broadcast = openBroadcast(routers)
-  const isConnected = (to: Routers): boolean => [...routers()].some(({ routerId }) => to.has(routerId))
+  function isConnected(to: Routers): boolean {
+    for (const { routerId } of routers()) if (to.has(routerId)) return true
+    return false
+  }
 
   /** In messages of limited length, one after the other for the same routers. */
   function send(

@@ -27,11 +27,17 @@ export const claimHosts = (
       select certificate_hosts as hosts from router where id = ${routerId} for no key update`)
     const [router] = rows
     if (!router) return undefined
-    const used = new Map([
-      ...(await hostsInListeners(tx, routerId, addressesIn)),
-      ...(await hostsInCertificates(tx, routerId, asked)),
-    ])
-    const refused = refusedHosts(asked, new Set(router.hosts), used)
+    const owned = new Set(router.hosts)
+    const isNew = asked.some((host) => !owned.has(host))
+    const used = new Map(
+      isNew
+        ? [
+            ...(await hostsInListeners(tx, routerId, addressesIn)),
+            ...(await hostsInCertificates(tx, routerId, asked)),
+          ]
+        : [],
+    )
+    const refused = refusedHosts(asked, owned, used)
     const granted = asked.filter((host) => !refused.some((one) => one.host === host))
     await tx.query(sql`update router set certificate_hosts = ${granted} where id = ${routerId}`)
     return refused
