@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openDatabase } from '@overlay/platform/postgres'
 import { MissingRights, withClient } from '@overlay/platform/postgres/migrate'
 import { expect, onTestFinished, test } from 'vitest'
 import {
@@ -58,7 +59,7 @@ test.each([
   await refuseNewDatabase(home, undefined)
 })
 
-test('a start waits for its own Postgres, but not for files or for a server that refuses it', async () => {
+test('a start waits for its own Postgres, but not for what must be repaired', async () => {
   const failures = [
     Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' }),
     new Error('timeout expired'),
@@ -84,6 +85,7 @@ test('a start waits for its own Postgres, but not for files or for a server that
   for (const error of [
     Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT', path: '/keys/tls.key' }),
     Object.assign(new Error('password authentication failed'), { code: '28P01' }),
+    Object.assign(new Error('no space left on device'), { code: '53100' }),
     new Error('key x: the key secret is not the one that it was stored with'),
   ])
     await expect(
@@ -91,6 +93,17 @@ test('a start waits for its own Postgres, but not for files or for a server that
         throw error
       }),
     ).rejects.toBe(error)
+})
+
+test('a start does not wait for its own Postgres while it refuses a role', async () => {
+  const url = new URL(process.env.OVERLAY_TEST_POSTGRES_URL ?? '')
+  url.username = 'missing_role'
+  await using database = openDatabase(url.href, 'identity')
+  const start = explainOwnDatabase(() => database.transaction(undefined, async () => 1))
+  await expect(start).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+    cause: { code: expect.stringMatching(/^28/) },
+  })
 })
 
 test('a start waits for a database that is away, and says so once', async () => {

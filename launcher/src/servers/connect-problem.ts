@@ -155,7 +155,7 @@ export function busProblem(err: unknown, urls: string): Problem {
 }
 
 /** The code of the error, of its causes, or of one of its errors that `isKnown`. */
-function codeIn(err: unknown, isKnown: (code: string) => boolean): string {
+export function codeIn(err: unknown, isKnown: (code: string) => boolean): string {
   if (typeof err !== 'object' || err === null) return ''
   const { code, cause, errors = [] } = err as Failure
   if (isKnown(String(code))) return String(code)

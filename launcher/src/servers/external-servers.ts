@@ -2,13 +2,13 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { probeBus } from '@overlay/platform/change-log'
-import { codeOf, isUnavailable, MissingRights, withClient } from '@overlay/platform/postgres/migrate'
+import { isUnavailable, MissingRights, withClient } from '@overlay/platform/postgres/migrate'
 import { readRecord } from '../commands/read-status.js'
 import { errorText } from '../error-text.js'
 import { exists } from '../home/exists.js'
 import type { Home } from '../home/home.js'
 import { caFile } from '../home/home-files.js'
-import { busProblem, databaseProblem } from './connect-problem.js'
+import { busProblem, codeIn, databaseProblem } from './connect-problem.js'
 
 const sqlFile = 'prepare-database.sql'
 
@@ -84,12 +84,14 @@ export async function explainOwnDatabase<T>(work: () => Promise<T>): Promise<T> 
   try {
     return await work()
   } catch (err) {
-    if (!isUnavailable(err) || isRefused(err)) throw err
+    if (!isUnavailable(err) || needsRepair(err)) throw err
     throw new DatabaseAway(`Postgres of OVERLAY_HOME does not answer (${errorText(err)})`)
   }
 }
 
-const isRefused = (err: unknown): boolean => /^(28...|3D000)$/.test(codeOf(err))
+/** It refuses the role or the database, or its disk is full. */
+const needsRepair = (err: unknown): boolean =>
+  codeIn(err, (code) => /^(28...|3D000|53100)$/.test(code)) !== ''
 
 /** The database may be back later. */
 class DatabaseAway extends Error {}
