@@ -44,10 +44,17 @@ export function openActivity({
     seen = new Map()
     accessTokens = new Set()
     identities = new Set()
-    for (const page of pagesOf(connected, AT_ONCE)) await saveConnections(db, page)
-    // each also where the other fails: a session whose use is not marked ends
-    const outcomes = await Promise.allSettled([markAll(marks, seenTokens), report(connected)])
+    // each also where others fail: a session whose use is not marked ends
+    const outcomes = await Promise.allSettled([
+      markAll(marks, seenTokens),
+      report(connected),
+      saveAll(connected),
+    ])
     for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
+  }
+
+  async function saveAll(connected: readonly string[]): Promise<void> {
+    for (const page of pagesOf(connected, AT_ONCE)) await saveConnections(db, page)
   }
 
   async function report(connected: readonly string[]): Promise<void> {
