@@ -11,7 +11,7 @@ export interface LineLimits {
 }
 
 /** A flood must neither fill the disk nor displace the lines of others by rotation. */
-const usualLimits: LineLimits = { perSource: 60, total: 600, withinMs: 60_000 }
+export const usualLimits: LineLimits = { perSource: 60, total: 600, withinMs: 60_000 }
 
 /** Writes one line. `source` is the key of the limit. */
 export type WriteLine = (source: string, facts: object) => void

@@ -9,6 +9,7 @@ import {
 } from '@overlay/channel'
 import { disposeAll, fairQueue, type Own, openAll, pagesOf, runPeriodically } from '@overlay/platform/async'
 import type { Source } from '@overlay/platform/change-log'
+import { boundedPerSource, usualLimits } from '@overlay/platform/process'
 import type { Methods, PolicyServiceService, Positions } from '@overlay/rpc'
 import type { ControlCore } from '../control/control.js'
 import { type Concern, LIST_BYTES, onMessage } from '../control/handlers.js'
@@ -83,6 +84,7 @@ async function openParts(deps: AccessDeps, own: Own): Promise<AccessConcern> {
   )
   const pruning = startPruningEnded(changeLog)
   const checks = fairQueue(checkLimits)
+  const isLogged = boundedPerSource(usualLimits)
   const expiring = runPeriodically(EXPIRE_MS, async () => apiSessions.expire())
 
   return {
@@ -109,10 +111,9 @@ async function openParts(deps: AccessDeps, own: Own): Promise<AccessConcern> {
         { mostBytes: LIST_BYTES, items: ({ tokens }) => tokens.length },
       ),
       onMessage(edgeType.requestClientReSync, RequestClientReSync, ({ reason }, _message, router) => {
-        log.info(
-          { routerId: router.routerId, reason: reason.slice(0, 200) },
-          'router asks for all API sessions',
-        )
+        const { routerId } = router
+        if (isLogged(routerId))
+          log.info({ routerId, reason: reason.slice(0, 200) }, 'router asks for all API sessions')
         push.resync(router)
       }),
       onMessage(

@@ -3,6 +3,7 @@ import { noteFullQueue } from '@overlay/platform/process'
 import type { Logger } from 'pino'
 import { AccessRefused } from '../access/router-access.js'
 import { answer, refused } from '../control/answers.js'
+import { openFailureLog } from '../control/failure-log.js'
 import type { RouterChannel } from '../control/router-channel.js'
 import { traced } from '../control/traced.js'
 import type { Circuits, OpenedCircuit } from './circuits.js'
@@ -27,6 +28,7 @@ const MAX_UNDER_WAY = 256
  * answers that arrive on the same channel.
  */
 export function openDials({ end, log }: DialDeps) {
+  const noteFailure = openFailureLog(log)
   const underWay = new Map<string, number>()
 
   async function create<T extends OpenedCircuit>(
@@ -62,7 +64,7 @@ export function openDials({ end, log }: DialDeps) {
     try {
       await answer(router, message, refused, () => traced(dial.name, () => create(router, dial)))
     } catch (err) {
-      if (!channel.closed.aborted) log.error({ err, routerId }, 'circuit not set up')
+      if (!channel.closed.aborted) noteFailure(routerId, { err }, 'circuit not set up')
     } finally {
       const left = (underWay.get(routerId) ?? 1) - 1
       if (left > 0) underWay.set(routerId, left)

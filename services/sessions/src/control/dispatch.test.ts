@@ -74,6 +74,22 @@ test('a message of too many fields costs what was decoded of it', () => {
   expect(spent).toBeGreaterThan(MOST_READS / 10)
 })
 
+test('of failures that one router repeats, a limited number is logged', async () => {
+  const lines: unknown[] = []
+  const note = (facts: object): unknown => lines.push(facts)
+  const fails: Handler = {
+    type: TYPE,
+    prepare: () => () => {
+      throw new Error('bad')
+    },
+  }
+  const dispatch = openDispatch([{ handlers: [fails] }], { ...log, error: note } as typeof log)
+  for (let i = 0; i < 400; i++) dispatch(messageOf(i), routerOf())
+  dispatch(messageOf(1), routerOf(undefined, 'r2'))
+  expect(lines).toHaveLength(61)
+  expect(lines[60]).toMatchObject({ routerId: 'r2', type: TYPE })
+})
+
 test('messages that wait when their router leaves are not handled', async () => {
   const { handled, dispatch } = startDispatch()
   const closing = new AbortController()

@@ -1,6 +1,7 @@
 import { type Message, ownTypes, TooManyFields } from '@overlay/channel'
 import { boundedLines, metrics } from '@overlay/platform/process'
 import type { Logger } from 'pino'
+import { openFailureLog } from './failure-log.js'
 import { type Concern, type Handler, MOST_BYTES } from './handlers.js'
 import type { RouterChannel } from './router-channel.js'
 import { openWorkBudget, type WorkBudget } from './work-budget.js'
@@ -22,6 +23,7 @@ export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatc
   for (const handler of concerns.flatMap(({ handlers }) => handlers))
     handlers.set(handler.type, [...(handlers.get(handler.type) ?? []), handler])
   const budgets = new Map<string, WorkBudget>() // by router: one that connects again goes on with what it has
+  const noteFailure = openFailureLog(log)
   const noteOversized = boundedLines(log, 'message of a router dropped: it is too large')
 
   function budgetOf({ routerId }: RouterChannel): WorkBudget {
@@ -53,7 +55,7 @@ export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatc
     let isOk = true
     const failed = (err: unknown): void => {
       isOk = false
-      log.error({ err, routerId: router.routerId, type }, 'message of a router not handled')
+      noteFailure(router.routerId, { err, type }, 'message of a router not handled')
     }
     const finish = (): void => count(isOk ? 'ok' : 'failed')
     const handling: Promise<void>[] = []
