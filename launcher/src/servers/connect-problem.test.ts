@@ -47,6 +47,20 @@ test.each([
   expect(problem).not.toContain('geheim')
 })
 
+test.each([
+  ['28P01', 'password authentication failed for user "net_pki"', 'set OVERLAY_HOME to the directory'],
+  ['28000', 'no pg_hba.conf entry for host "x", user "net_pki"', 'allow it in pg_hba.conf'],
+  ['28000', 'role "net_pki" does not exist', 'does not admit user net_pki (role "net_pki" does not exist)'],
+])(
+  'a server that refuses the role of a service is reported with the role: %s %s',
+  (code, message, advice) => {
+    const err = new Error('the service is unavailable', { cause: error(code, message) })
+    const reason = databaseProblem(err, url)?.reason
+    expect(reason).toContain('as user net_pki: ')
+    expect(reason).toContain(advice)
+  },
+)
+
 test('the directory of a socket is named, and a database without a name is that of the user', () => {
   const problem = databaseProblem(
     error('ENOENT', 'connect ENOENT /s/.s.PGSQL.5432'),

@@ -66,9 +66,18 @@ export function databaseProblem(err: unknown, url: string): Problem | undefined 
   const { hostname, port, pathname, username, searchParams } = new URL(url)
   const [user, database] = [username, pathname.slice(1) || username].map(decodeURIComponent)
   const server = searchParams.get('host') ?? `${hostname}:${port || 5432}`
+  const refusal = failureIn(err, (code) => code.startsWith('28'))
+  const refused = refusal && userIn(textOf(refusal))
+  const isRole = refused !== undefined && refused !== user
   const problems: Readonly<Record<string, Problem>> = {
-    '28P01': wrong(`wrong password for user ${user}`),
-    '28000': wrong(`the server does not admit user ${user} (${textOf(err)}): ${admission(textOf(err))}`),
+    '28P01': wrong(
+      isRole
+        ? `wrong password for role ${refused}: set OVERLAY_HOME to the directory of the installation that uses this database`
+        : `wrong password for user ${user}`,
+    ),
+    '28000': wrong(
+      `the server does not admit user ${refused ?? user} (${textOf(refusal)}): ${admission(textOf(refusal))}`,
+    ),
     '3D000': wrong(
       `there is no database ${database}: run create database ${database} owner ${user}, or correct the name`,
     ),
@@ -90,7 +99,7 @@ export function databaseProblem(err: unknown, url: string): Problem | undefined 
   return (
     problem && {
       ...problem,
-      reason: `cannot use the database ${database} at ${server} as user ${user}: ${problem.reason} (DATABASE_URL)`,
+      reason: `cannot use the database ${database} at ${server} as user ${isRole ? refused : user}: ${problem.reason} (DATABASE_URL)`,
     }
   )
 }
@@ -155,11 +164,21 @@ export function busProblem(err: unknown, urls: string): Problem {
 }
 
 /** The code of the error, of its causes, or of one of its errors that `isKnown`. */
-export function codeIn(err: unknown, isKnown: (code: string) => boolean): string {
-  if (typeof err !== 'object' || err === null) return ''
+export const codeIn = (err: unknown, isKnown: (code: string) => boolean): string =>
+  String(failureIn(err, isKnown)?.code ?? '')
+
+/** The error, one of its causes, or one of its errors, whose code `isKnown`. */
+function failureIn(err: unknown, isKnown: (code: string) => boolean): Failure | undefined {
+  if (typeof err !== 'object' || err === null) return undefined
   const { code, cause, errors = [] } = err as Failure
-  if (isKnown(String(code))) return String(code)
-  return [cause, ...errors].map((inner) => codeIn(inner, isKnown)).find(Boolean) ?? ''
+  if (isKnown(String(code))) return err
+  return [cause, ...errors].map((inner) => failureIn(inner, isKnown)).find(Boolean)
 }
 
-const textOf = (err: unknown): string => (err as Failure).message || String((err as Failure).code)
+/** The user that the server refuses: that of the URL, or the role of a service. */
+const userIn = (text: string): string | undefined => /\b(?:user|role) "([^"]+)"/.exec(text)?.[1]
+
+const textOf = (err: unknown): string => {
+  const { message, code } = Object(err) as Failure
+  return message || String(code)
+}
