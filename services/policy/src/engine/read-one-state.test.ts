@@ -5,6 +5,7 @@ import { emptyState } from '../domain/state.js'
 import { Overtaken, readOneState } from './read-one-state.js'
 
 const alice = { identityId: 'alice', isAdmin: false }
+const needsNoKey = () => false
 const call = { signal: AbortSignal.timeout(60_000) }
 
 /** An engine without services that announces changes on demand, also while memory catches up. */
@@ -32,18 +33,22 @@ async function read(
   viewer = alice,
 ) {
   let reads = 0
-  const { answer, key } = await readOneState(on, viewer, call, async () => {
+  const once = async () => {
     const change = changes[reads]
     reads++
     if (change) on.announce(change)
     return reads
-  })
-  return { answer, key }
+  }
+  return readOneState(on, viewer, call, once, (answer) => answer === reads)
 }
 
 test('an answer has the key of memory when nothing changed for its viewer', async () => {
   const calm = engine()
   expect(await read(calm, [['bob']])).toEqual({ answer: 1, key: contentKey(calm.state, alice) })
+})
+
+test('an answer that needs no key has none', async () => {
+  expect(await readOneState(engine(), alice, call, async () => 1, needsNoKey)).toEqual({ answer: 1, key: '' })
 })
 
 test('what changed for its viewer meanwhile is read again, even if it looks the same again', async () => {
@@ -77,16 +82,24 @@ test('an answer of which a service was taken away is read again, and refused if 
     if (reads === 1) throw new Overtaken()
     return reads
   }
-  expect((await readOneState(taken, alice, call, once)).answer).toBe(2)
-  const always = () => readOneState(taken, alice, call, () => Promise.reject(new Overtaken()))
+  expect((await readOneState(taken, alice, call, once, needsNoKey)).answer).toBe(2)
+  const always = () => readOneState(taken, alice, call, () => Promise.reject(new Overtaken()), needsNoKey)
   await expect(always()).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   taken.catchUp = () => Promise.reject(new Fault('TIMEOUT'))
   reads = 0
-  await expect(readOneState(taken, alice, call, once)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  await expect(readOneState(taken, alice, call, once, needsNoKey)).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+  })
 })
 
 test('other failures are those of the read', async () => {
-  const missing = readOneState(engine(), alice, call, () => Promise.reject(new Fault('NOT_FOUND')))
+  const missing = readOneState(
+    engine(),
+    alice,
+    call,
+    () => Promise.reject(new Fault('NOT_FOUND')),
+    needsNoKey,
+  )
   await expect(missing).rejects.toMatchObject({ code: 'NOT_FOUND' })
 })
 

@@ -7,7 +7,7 @@ import { accessSchemas, type Call } from './waits.js'
 
 export interface OneState<T> {
   readonly answer: T
-  /** The content key of what the answer shows. Empty: memory may differ from it. */
+  /** The content key of what the answer shows. Empty: memory may differ from it, or it needs none. */
   readonly key: string
 }
 
@@ -20,12 +20,14 @@ const MOST_READS = 8
  * memory had everything that the last statement can have read. Otherwise it is read again. A change that was reverted in
  * between counts too. Administrators see all rows, whatever policies say, and of themselves what memory has: for them it
  * is read once.
+ * @param needsKey a key costs time for each service that the viewer sees
  */
 export async function readOneState<T>(
   engine: Pick<Engine, 'state' | 'onChange' | 'catchUp'>,
   viewer: Viewer,
   call: Call,
   read: () => Promise<T>,
+  needsKey: (answer: T) => boolean,
 ): Promise<OneState<T>> {
   let hasChanged = false
   using _listening = engine.onChange((ids) => {
@@ -43,7 +45,7 @@ export async function readOneState<T>(
     if (answer !== undefined && (!hasChanged || !isCurrent || isLast)) {
       // changes of services are announced to those who are administrators in memory
       const isSame = isCurrent && !hasChanged && viewer.isAdmin === isAdmin(engine.state, viewer.identityId)
-      return { answer, key: isSame ? contentKey(engine.state, viewer) : '' }
+      return { answer, key: isSame && needsKey(answer) ? contentKey(engine.state, viewer) : '' }
     }
   }
 }

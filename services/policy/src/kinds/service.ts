@@ -6,6 +6,7 @@ import {
   type Context,
   Fault,
   invalid,
+  type ListResponse,
   notFound,
   type Perspective,
   type Positions,
@@ -92,9 +93,10 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
           const viewed = asIdentity(engine, request.perspective, context)
           if (viewed.caller.isAdmin && (request.within || viewed !== context)) return list(request, viewed) // no gateway caches these
           const read = () => list(request, viewed)
-          const { answer: page, key } = await readOneState(engine, viewed.caller, context, read)
-          const isCacheable = !request.within && viewed === context && page.next.length === 0
-          return isCacheable ? { ...page, contentKey: key } : page
+          const isCacheable = (page: ListResponse) =>
+            !request.within && viewed === context && page.next.length === 0
+          const { answer, key } = await readOneState(engine, viewed.caller, context, read, isCacheable)
+          return { ...answer, contentKey: key }
         },
 
         async get(request, context) {
@@ -102,8 +104,8 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
           if (!needsMemory(perspective, context.caller)) return get(request, context)
           await engine.ensureReadable(context, accessSchemas)
           const viewed = asIdentity(engine, perspective, context)
-          const { answer } = await readOneState(engine, viewed.caller, context, () => get(request, viewed))
-          return answer
+          const read = () => get(request, viewed)
+          return (await readOneState(engine, viewed.caller, context, read, () => false)).answer
         },
       }),
       // services and policies are rows of this schema
