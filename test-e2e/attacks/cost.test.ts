@@ -44,7 +44,14 @@ let sources = 0
 function openStranger(certificate?: Certificate) {
   sources++
   const localAddress = `127.0.${20 + (sources >> 7)}.${1 + (sources & 127)}`
-  const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: network.caPem, localAddress, ...certificate })
+  const agent = new Agent({
+    keepAlive: true,
+    maxSockets: 1,
+    ca: network.caPem,
+    servername: 'localhost',
+    localAddress,
+    ...certificate,
+  })
   const [host, port] = network.address.split(':')
   return {
     send: ({ method, path, body = '', headers = {} }: Request) =>
@@ -167,6 +174,27 @@ function openOperations(): Readonly<Record<string, () => Request>> {
   return Object.fromEntries(all.map((one) => [`${one.method} ${one.path.split('?', 1)[0]}`, () => one]))
 }
 
+const encodedHost = encodeURIComponent(
+  String.fromCharCode(...Array.from({ length: 7500 }, (_, i) => 0x4e00 + i)),
+)
+
+/** Headers of the greatest length that are read at many requests. */
+const longHeaders: Readonly<Record<string, () => Request>> = {
+  'a long Accept header': () => ({ method: 'GET', path: '/', headers: { accept: ','.repeat(70_000) } }),
+  'a long preflight': () => ({
+    method: 'OPTIONS',
+    path: '/',
+    headers: {
+      origin: 'https://x.example',
+      'access-control-request-method': 'GET',
+      'access-control-request-headers': ','.repeat(70_000),
+    },
+  }),
+  'a long host': () => ({ method: 'GET', path: '/', headers: { host: encodedHost } }),
+  'a long host in the target': () => ({ method: 'GET', path: `https://${encodedHost}/` }),
+  'a long cookie': () => ({ ...authorize, headers: { cookie: '; '.repeat(35_000) } }),
+}
+
 /** Operations that build the chain of the client. */
 const chainOperations: Readonly<Record<string, () => Request | Promise<Request>>> = {
   authenticate: () => post(`${client}/authenticate?method=cert`, {}),
@@ -196,6 +224,7 @@ test.runIf(process.platform === 'linux')(
       for (const [what, requestOf] of Object.entries(loginFailures)) await measure(what, requestOf)
     const cheapest = Math.min(...costs.values())
     for (const [what, requestOf] of Object.entries(openOperations())) await measure(what, requestOf)
+    for (const [what, requestOf] of Object.entries(longHeaders)) await measure(what, requestOf)
     const authorities = [...pemBlocksIn(network.caPem)].map((block) => block.text)
     for (const [chain, certificate] of Object.entries(await hostileChains(authorities)))
       for (const [what, requestOf] of Object.entries(chainOperations))

@@ -49,12 +49,17 @@ function refuse(outgoing: ServerResponse): void {
 const HOST = /^[a-z0-9._-]+(?::(?:[1-5]\d{3,4}|[6-9]\d{3}))?$/
 const TARGET = /^\/[!#$&-;=?-[\]_a-z~]*$/
 
+/** A name of 253 characters and a port, with room for a user. The time to decode an encoded host is quadratic. */
+const LONGEST_AUTHORITY = 300
+
 /** The target is a path or a URL, without backslashes in its path, and the host is an address. */
 function isTargetValid({ url = '', headers }: IncomingMessage): boolean {
   const host = headers.host || 'localhost'
+  if (host.length > LONGEST_AUTHORITY) return false
   if (TARGET.test(url) && HOST.test(host)) return true
   const isUrl = url.startsWith('http://') || url.startsWith('https://')
   if (!isUrl && !url.startsWith('/')) return false
+  if (isUrl && authorityOf(url).length > LONGEST_AUTHORITY) return false
   const [path = ''] = url.split('?', 1)
   const whole = isUrl ? url : `https://${host}${url}`
   if (path.includes('\\') || !URL.canParse(whole)) return false
@@ -62,3 +67,5 @@ function isTargetValid({ url = '', headers }: IncomingMessage): boolean {
   const { hostname } = new URL(whole)
   return hostname.length === host.length || hostname === host.replace(/:\d+$/, '').toLowerCase()
 }
+
+const authorityOf = (url: string): string => url.replace(/^https?:\/*/, '').split(/[/?#]/, 1)[0] ?? ''
