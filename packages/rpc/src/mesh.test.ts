@@ -144,14 +144,14 @@ describe.each(carriers)('over %s', (_name, options) => {
 
   test('a stream of another caller is refused', async () => {
     await using server = await startServer(0, 'a', { refused, callersOf })
-    const { watch } = remote(changeMethods, peersOf(await testTls('gateway'), server.port))
+    const { watch } = remote(changeMethods, peersOf(await testTls('operator'), server.port))
     const read = async (): Promise<void> => {
       for await (const _ of watch({ after: undefined, gatherMs: 0, kinds: [], signMs: 0 }, context())) break
     }
     await expect(read()).rejects.toMatchObject({
       cause: { message: expect.stringContaining('PERMISSION_DENIED') },
     })
-    expect(refusals).toEqual([{ reason: 'caller', caller: 'gateway', method: changeMethods.watch.path }])
+    expect(refusals).toEqual([{ reason: 'caller', caller: 'operator', method: changeMethods.watch.path }])
   })
 
   test('peers at a Unix socket prove their services, too', async () => {
