@@ -1,4 +1,5 @@
 import { ctrlType, headerKey } from '@overlay/channel'
+import { deferred } from '@overlay/platform/async'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { type FakeRouter, startTerminators } from './router-terminators.js'
@@ -32,6 +33,29 @@ test('a router that is quiesced takes its terminators out of use, and later back
     expect(await ask(r1, ctrlType.dequiesceRouter)).toEqual([1])
     expect(await counts()).toEqual({ default: 1099, failed: 1, required: 1 })
   }
+})
+
+test('a router that repeats the request leaves connections to the database to others', async () => {
+  await using started = await startTerminators()
+  const { db, r1 } = started
+  await db.query(sql`
+    insert into terminator (id, service_id, router_id, binding, address, precedence)
+    select 't' || i, 'wiki', 'r1', 'edge', 'a', 'default' from generate_series(1, 600) as i`)
+  const { promise: released, resolve: release } = deferred()
+  const { promise: locked, resolve: hold } = deferred()
+  const holding = db.transaction(undefined, async (tx) => {
+    await tx.query(sql`select from terminator for update`)
+    hold()
+    await released
+  })
+  await locked
+  const asked = Array.from({ length: 30 }, (_, i) =>
+    ask(r1, i % 2 ? ctrlType.dequiesceRouter : ctrlType.quiesceRouter),
+  )
+  await db.transaction(undefined, (tx) => tx.query(sql`select 1`)) // and so could another router
+  release()
+  await holding
+  expect(await Promise.all(asked)).toEqual(asked.map(() => [1]))
 })
 
 test('a router that leaves the network is deleted', async () => {

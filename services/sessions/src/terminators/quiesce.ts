@@ -1,4 +1,5 @@
 import { ctrlType } from '@overlay/channel'
+import { fairQueue } from '@overlay/platform/async'
 import { ownContext } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { answer, failed, succeeded } from '../control/answers.js'
@@ -14,9 +15,21 @@ export interface QuiesceDeps extends WriteDeps {
 }
 
 const PAGE = 500
+/** Each writes up to as many rows as a router has terminators. No router may keep all connections to the database busy. */
+const changeLimits = { name: 'quiesces', running: 2, waiting: 10_000 }
 
 /** A router takes its terminators out of use, puts them back, or leaves the network. */
 export function quiesceHandlers(deps: QuiesceDeps): readonly Handler[] {
+  const queue = fairQueue(changeLimits)
+  const handler = (type: number, work: (routerId: string) => Promise<void>): Handler => ({
+    type,
+    prepare: (message, router) => () =>
+      answer(router, message, failed, async () => {
+        const { routerId } = router
+        await queue({ source: routerId, name: '' }, () => work(routerId))
+        return succeeded()
+      }),
+  })
   return [
     handler(ctrlType.quiesceRouter, (routerId) =>
       changeAll(deps, routerId, sql`precedence <> 'failed'`, ({ id, cost, precedence, sessionId }) => ({
@@ -35,15 +48,6 @@ export function quiesceHandlers(deps: QuiesceDeps): readonly Handler[] {
     handler(ctrlType.decommissionRouter, deps.deleteRouter),
   ]
 }
-
-const handler = (type: number, work: (routerId: string) => Promise<void>): Handler => ({
-  type,
-  prepare: (message, router) => () =>
-    answer(router, message, failed, async () => {
-      await work(router.routerId)
-      return succeeded()
-    }),
-})
 
 /** Each page is a transaction: a router may have very many terminators. Repeating it changes nothing. */
 async function changeAll(
