@@ -76,7 +76,7 @@ test.each(['RSA-2048', 'P-256', 'P-384'] as const)(
         { signer, trustDomain, server },
         naming,
         requests,
-        async () => [],
+        new Set(),
       )
       clients.set(`router ${of}`, router.certPem)
       servers.set(`router server ${of}`, router.serverCertPem)

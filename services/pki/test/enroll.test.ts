@@ -1,4 +1,5 @@
 import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
+import { deferred } from '@overlay/platform/async'
 import { Fault } from '@overlay/rpc'
 import { fingerprintOfPem } from '@overlay/x509'
 import pino from 'pino'
@@ -198,6 +199,26 @@ test('a router whose hosts sessions cannot check, as in the release before, enro
   await expect(enroll()).rejects.toMatchObject({ code: 'UNAVAILABLE', retryAfterSeconds: 30 })
   pki.claimFailures.delete(routerId)
   await enroll() // with another key: the first request holds no claim of the token
+})
+
+test('routers whose hosts are being checked keep nobody else from enrolling', async () => {
+  const checked = deferred()
+  const waiting = await Promise.all(
+    Array.from({ length: 3 }, async () => {
+      const { routerId, token } = await router('erott')
+      pki.held.set(routerId, checked.promise)
+      const csrPem = newCsr(`/CN=${routerId}`)
+      return { routerId, enrolled: () => pki.enroll({ token, csrPem, serverCsrPem: newCsr() }) }
+    }),
+  )
+  const answers = Promise.all(waiting.map(({ enrolled }) => enrolled()))
+  const isClaiming = ({ routerId }: { routerId: string }) =>
+    pki.claimed.some((claim) => claim.routerId === routerId)
+  await expect.poll(() => waiting.every(isClaiming), { timeout: 30_000 }).toBe(true)
+  const { token } = await pki.wish({ method: 'ott' })
+  await pki.enroll({ token, csrPem: newCsr() })
+  checked.resolve()
+  await answers
 })
 
 test('a network may restrict the names of routers to a pattern', async () => {

@@ -48,6 +48,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
   const claimed: { readonly routerId: string; readonly hosts: readonly string[] }[] = []
   const taken = new Set<string>()
   const claimFailures = new Set<string>()
+  const held = new Map<string, Promise<unknown>>()
   const names = new Map<string, string>()
   const rows = new Map<string, { readonly kind: string; readonly json: object }>()
   const rowsOf = (kind: string) =>
@@ -92,6 +93,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     sessions: {
       async claimRouterHosts({ routerId, hosts }) {
         claimed.push({ routerId, hosts })
+        await held.get(routerId)
         if (claimFailures.has(routerId)) throw new Fault('UNHANDLED')
         return {
           refused: hosts.filter((host) => taken.has(host)).map((host) => ({ host, routerId: 'other' })),
@@ -162,6 +164,8 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     taken,
     /** Routers whose claims of hosts fail. */
     claimFailures,
+    /** What claims of hosts wait for, by router. */
+    held,
     names,
     change,
     follow,

@@ -25,6 +25,8 @@ export interface Redemption {
    * because the owner costs little and admits one of concurrent requests.
    */
   readonly hash?: string
+  /** Asks other services for what `issue` needs, before the request takes one of the few places of those that sign. */
+  prepare?(keyring: Keyring): Promise<void>
   /** Signs what the answer carries. */
   issue(keyring: Keyring): Promise<Issued>
   /** Stores the outcome at the owner of the identity or router. */

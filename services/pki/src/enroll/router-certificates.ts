@@ -35,31 +35,46 @@ export interface RouterLeaves {
   readonly serverCertPem: string
 }
 
-/**
- * Issues both certificates of a router, usually for one key. The client certificate has the router's id as its common
- * name, whatever the request says.
- */
-export async function issueRouterCertificates(
-  { signer, trustDomain, server }: Pick<Keyring, 'signer' | 'trustDomain' | 'server'>,
-  { addresses, patterns, log, now }: RouterNameRules,
-  { routerId, name, ...requests }: RouterRequests,
+type NamingKeys = Pick<Keyring, 'trustDomain' | 'server'>
+
+const commonRules = ({ trustDomain, server }: NamingKeys, { addresses, patterns }: RouterNameRules) => ({
+  trustDomain,
+  own: [...server.hosts, ...addresses.map((address) => splitAddress(address).host)],
+  patterns,
+})
+
+/** Reserves the hosts in both requests. Returns those that the router may not have. */
+export async function reserveHosts(
+  keys: NamingKeys,
+  naming: RouterNameRules,
+  { routerId, name, client, server }: RouterRequests,
   claimHosts: ClaimHosts,
-): Promise<RouterLeaves> {
-  const router = { id: routerId, name }
-  const own = [...server.hosts, ...addresses.map((address) => splitAddress(address).host)]
-  const common = { trustDomain, own, patterns }
-  const { client, server: forServer } = requests
-  const asked = {
-    altNames: [...client.altNames, ...forServer.altNames],
-    subjects: [forServer.subject],
-  }
-  const refusals = await claimHosts(routerId, [...hostsToClaim(asked, common, router)])
+): Promise<ReadonlySet<string>> {
+  const asked = { altNames: [...client.altNames, ...server.altNames], subjects: [server.subject] }
+  const hosts = hostsToClaim(asked, commonRules(keys, naming), { id: routerId, name })
+  const refusals = await claimHosts(routerId, [...hosts])
   if (refusals.length > 0)
-    log.warn(
+    naming.log.warn(
       { routerId, refusals: refusals.slice(0, 20) },
       'router may not have wildcards and hosts of other routers',
     )
-  const rules = { ...common, refused: new Set(refusals.map(({ host }) => host)) }
+  return new Set(refusals.map(({ host }) => host))
+}
+
+/**
+ * Issues both certificates of a router, usually for one key. The client certificate has the router's id as its common
+ * name, whatever the request says.
+ * @param refused hosts that the router may not have
+ */
+export async function issueRouterCertificates(
+  keys: NamingKeys & Pick<Keyring, 'signer'>,
+  naming: RouterNameRules,
+  { routerId, name, ...requests }: RouterRequests,
+  refused: ReadonlySet<string>,
+): Promise<RouterLeaves> {
+  const { log, now } = naming
+  const router = { id: routerId, name }
+  const rules = { ...commonRules(keys, naming), refused }
   const validity = forYears(1, now())
   const issueFor = (role: 'client' | 'server'): Promise<string> => {
     const csr = requests[role]
@@ -72,7 +87,7 @@ export async function issueRouterCertificates(
     const names = [...leftOut, ...subject.leftOut]
     if (names.length > 0)
       log.warn({ routerId, role, names: names.slice(0, 20) }, 'names left out of a router certificate')
-    return issueLeaf(signer, { ...csr, ...subject, altNames: granted, role, validity })
+    return issueLeaf(keys.signer, { ...csr, ...subject, altNames: granted, role, validity })
   }
   return { certPem: await issueFor('client'), serverCertPem: await issueFor('server') }
 }

@@ -4,7 +4,12 @@ import { fingerprintOfPem } from '@overlay/x509'
 import { ownerIdOf } from '../domain/enrollment.js'
 import { parseCsr } from './csr.js'
 import { type EnrollMethod, hashOf, type Owners } from './method.js'
-import { hostClaims, issueRouterCertificates, type RouterNameRules } from './router-certificates.js'
+import {
+  hostClaims,
+  issueRouterCertificates,
+  type RouterNameRules,
+  reserveHosts,
+} from './router-certificates.js'
 
 const invalidServer = 'invalid server CSR'
 const invalidClient = 'invalid client CSR'
@@ -33,13 +38,18 @@ const routerMethod =
     const name = naming.patterns.some((pattern) => pattern.includes('[name]'))
       ? (await naming.names(kind, [routerId], context)).get(routerId)
       : undefined
+    const requests = { routerId, name, client: clientCsr, server: serverCsr }
+    let refused: ReadonlySet<string> | undefined
     return {
       hash: hashOf(Buffer.concat([clientCsr.publicKey, serverCsr.publicKey])),
 
+      async prepare(keys) {
+        refused = await reserveHosts(keys, naming, requests, hostClaims(sessions, context))
+      },
+
       async issue(keys) {
-        const requests = { routerId, name, client: clientCsr, server: serverCsr }
-        const claimHosts = hostClaims(sessions, context)
-        const { certPem, serverCertPem } = await issueRouterCertificates(keys, naming, requests, claimHosts)
+        if (!refused) throw new Error('the hosts of the router are not reserved')
+        const { certPem, serverCertPem } = await issueRouterCertificates(keys, naming, requests, refused)
         return {
           certPem,
           chainPem: certPem + keys.intermediates,

@@ -77,11 +77,12 @@ const badToken = {
 async function redeem(
   { changeLog, keyring, queue }: Deps,
   enrollment: StoredEnrollment,
-  { hash, issue, register }: Redemption,
+  { hash, prepare, issue, register }: Redemption,
   context: Context,
 ): Promise<{ readonly issued: Issued; readonly registration: Registration }> {
   let isIssued = false
   try {
+    if (prepare) await prepare(await keyring())
     const issued = await queue(async () => issue(await keyring()), context.signal)
     isIssued = true
     return { issued, registration: await register(issued, context) }
