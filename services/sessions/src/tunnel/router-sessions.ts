@@ -60,11 +60,14 @@ export function openRouterSessions({
   const entries = new Map<RouterChannel, Entry>()
 
   function open(router: RouterChannel, request: Partial<CreateApiSessionRequest>): Promise<RouterSession> {
-    const opening = call(identity, router.routerId, request)
+    const former = entries.get(router)
+    const openOne = () => call(identity, router.routerId, request)
+    // one at a time: each locks the row of the router's identity, and the database has few connections
+    const opening = former ? former.opening.then(openOne, openOne) : openOne()
     const entry: Entry = {
       opening,
       openedAt: Number.POSITIVE_INFINITY,
-      told: entries.get(router)?.told ?? '',
+      told: former?.told ?? '',
     }
     if (!router.channel.closed.aborted) entries.set(router, entry)
     opening.then(
