@@ -19,7 +19,7 @@ const MOST_READS = 8
  * be at another position. It is of one state if nothing that the viewer sees changed from before the first of them until
  * memory had everything that the last statement can have read. Otherwise it is read again. A change that was reverted in
  * between counts too. Administrators see all rows, whatever policies say, and of themselves what memory has: for them it
- * is read once.
+ * is read once. Where memory cannot catch up in time, only the first read waits for it.
  * @param needsKey a key costs time for each service that the viewer sees
  */
 export async function readOneState<T>(
@@ -33,6 +33,7 @@ export async function readOneState<T>(
   using _listening = engine.onChange((ids) => {
     hasChanged ||= ids === 'all' || ids.includes(viewer.identityId)
   })
+  let isCurrent = true
   for (let reads = 1; ; reads++) {
     const isLast = viewer.isAdmin || reads === MOST_READS
     hasChanged = false
@@ -40,9 +41,8 @@ export async function readOneState<T>(
       if (isLast || !(err instanceof Overtaken)) throw err
       return undefined
     })
-    const isCurrent = await endsInTime(engine.catchUp(call, accessSchemas))
-    if (answer === undefined && !isCurrent) throw new Overtaken()
-    if (answer !== undefined && (!hasChanged || !isCurrent || isLast)) {
+    isCurrent &&= await endsInTime(engine.catchUp(call, accessSchemas))
+    if (answer !== undefined && (!hasChanged || isLast)) {
       // changes of services are announced to those who are administrators in memory
       const isSame = isCurrent && !hasChanged && viewer.isAdmin === isAdmin(engine.state, viewer.identityId)
       return { answer, key: isSame && needsKey(answer) ? contentKey(engine.state, viewer) : '' }
