@@ -334,7 +334,7 @@ test('a client with more certificates than any chain is refused, and its source 
         socket.on('data', () => resolve('answered')).on('error', () => resolve('refused'))
         socket.on('close', () => resolve('refused')).on('data', () => socket.destroy())
       })
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     onTestFinished(() => void vi.useRealTimers())
     expect(await connectAt('127.0.0.3', usual)).toBe('answered')
     expect(await connectAt('127.0.0.2', long)).toBe('refused')
@@ -348,6 +348,21 @@ test('a client with more certificates than any chain is refused, and its source 
     vi.advanceTimersByTime(500)
     await Promise.all(waiting)
     expect(answers).toEqual(['answered', 'answered'])
+
+    const hello = await clientHello()
+    const stalled = Array.from({ length: 4 }, () => {
+      const socket = connect({ host: '127.0.0.1', port, localAddress: '127.0.0.2' })
+      socket.on('error', () => undefined).write(hello)
+      return socket
+    })
+    await Promise.all(stalled.map((socket) => once(socket, 'data'))) // the handshakes have begun
+    const fifth = connectAt('127.0.0.2').then((answer) => answers.push(answer))
+    expect(await connectAt('127.0.0.3')).toBe('answered')
+    expect(answers).toHaveLength(2)
+    vi.advanceTimersByTime(2000)
+    await fifth
+    expect(answers).toEqual(['answered', 'answered', 'answered'])
+    await vi.advanceTimersByTimeAsync(30_000)
     vi.useRealTimers()
     const large = { method: 'POST', tls: usual, text: 'x'.repeat(50_000) } // with the handshake
     expect((await request('/nothing', large)).status).toBe(404)

@@ -24,8 +24,13 @@ const ACCEPTED_BEFORE_HANDSHAKES = 64
 const USUAL_HANDSHAKE_BYTES = 4096
 /** More than that in a handshake that fails is a chain which nobody has a use for. */
 const FAILED_HANDSHAKE_BYTES = 8192
-/** How long a source waits for its next handshake after an excessive one, several times what that one may cost. */
+/** How long a source rests for each excessive handshake: several times what one may cost. */
 const REST_MS = 500
+/** How long after its last rest a source stays limited. */
+const LIMITED_MS = 10_000
+/** Handshakes that a limited source has under way at a time, and for how long each. */
+const HANDSHAKES_IF_LIMITED = 4
+const HANDSHAKE_MS_IF_LIMITED = 2000
 
 const HANDSHAKE_RECORD = 0x16
 const PLAIN_HTTP = 'plain HTTP: clients must use https, balancers must pass TLS through'
@@ -121,14 +126,18 @@ export function limitConnections(
    * connections at once delays its own.
    */
   const waiting = new Map<string, Socket[]>()
-  /** Handshakes that wait for the end of the rest of their source. */
-  const resting = new Map<string, Socket[]>()
   let acceptedInTurn = 0
   let acceptedBefore = 0
   let isArmed = false
 
   function start(socket: Socket, source: string): void {
-    const queue = resting.get(source) ?? waiting.get(source)
+    const limited = limitedSources.get(source)
+    if (limited) {
+      limited.waiting.push(socket)
+      startLimited(source, limited)
+      return
+    }
+    const queue = waiting.get(source)
     if (queue) queue.push(socket)
     else waiting.set(source, [socket])
     arm()
@@ -159,31 +168,40 @@ export function limitConnections(
     }
   }
 
-  /**
-   * OpenSSL verifies the signatures of all certificates that a client presents, regardless of who signed them, and nothing limits
-   * their number but their size: some 100 ms for one handshake. A source whose handshake was excessive begins no other for
-   * a while, and those that it has begun end. Its connections wait instead of being refused, because behind a balancer or
-   * a translated address they are those of many clients.
-   */
   const begun = new Map<string, Handshake>()
 
-  function beginHandshake(socket: Socket, source: string): void {
+  function beginHandshake(socket: Socket, source: string, onEnd?: () => void): void {
     const place = placeOf(socket)
-    const handshake = { socket, source }
+    const handshake = { socket, source, onEnd }
     begun.set(place, handshake)
     socket.once('close', () => {
       if (begun.get(place) !== handshake) return
       begun.delete(place)
       if (socket.bytesRead > FAILED_HANDSHAKE_BYTES) noteExcess(source)
+      onEnd?.()
     })
     for (const listener of handshakes) listener.call(server, socket)
   }
 
+  /**
+   * OpenSSL verifies the signatures of all certificates that a client presents, regardless of who signed them, and only
+   * their size is limited: some 100 ms for one handshake. After an excessive one, the source rests, and then has a few
+   * handshakes under way at a time. Those that it had begun end once, because they may all be excessive. Its connections
+   * wait instead of being refused: behind a balancer or a translated address, they are those of many clients.
+   */
+  const limitedSources = new Map<string, LimitedSource>()
+
   function noteExcess(source: string): void {
-    if (resting.has(source)) return
-    resting.set(source, waiting.get(source) ?? [])
+    const now = performance.now()
+    const limited = limitedSources.get(source)
+    if (limited) {
+      limited.restUntil = Math.max(limited.restUntil, now) + REST_MS
+      return
+    }
+    const created = { waiting: waiting.get(source) ?? [], underWay: 0, restUntil: now + REST_MS }
+    limitedSources.set(source, created)
     waiting.delete(source)
-    setTimeout(() => endRest(source), REST_MS).unref()
+    wakeAfter(REST_MS, source, created)
     for (const [place, handshake] of begun) {
       if (handshake.source !== source) continue
       begun.delete(place)
@@ -191,11 +209,30 @@ export function limitConnections(
     }
   }
 
-  function endRest(source: string): void {
-    const queue = (resting.get(source) ?? []).filter((socket) => !socket.destroyed)
-    resting.delete(source)
-    if (queue.length > 0) waiting.set(source, queue)
-    arm()
+  function wakeAfter(ms: number, source: string, limited: LimitedSource): void {
+    setTimeout(() => {
+      const now = performance.now()
+      if (now < limited.restUntil) return wakeAfter(limited.restUntil - now, source, limited)
+      startLimited(source, limited)
+      if (limited.underWay > 0 || now < limited.restUntil + LIMITED_MS)
+        return wakeAfter(Math.max(REST_MS, limited.restUntil + LIMITED_MS - now), source, limited)
+      limitedSources.delete(source)
+    }, Math.ceil(ms)).unref()
+  }
+
+  function startLimited(source: string, limited: LimitedSource): void {
+    while (limited.underWay < HANDSHAKES_IF_LIMITED && performance.now() >= limited.restUntil) {
+      const socket = limited.waiting.shift()
+      if (!socket) return
+      if (socket.destroyed) continue
+      limited.underWay++
+      const late = setTimeout(() => socket.destroy(), HANDSHAKE_MS_IF_LIMITED)
+      beginHandshake(socket, source, () => {
+        clearTimeout(late)
+        limited.underWay--
+        startLimited(source, limited)
+      })
+    }
   }
 
   /** What was read may contain the first request, so the certificates decide. False: the connection has ended. */
@@ -203,11 +240,16 @@ export function limitConnections(
     const place = placeOf(socket)
     const handshake = begun.get(place)
     begun.delete(place)
-    if (!handshake || handshake.socket.bytesRead <= USUAL_HANDSHAKE_BYTES || !isExcessive(socket)) return true
-    metrics.connectionsRefused.inc({ reason: 'certificates' })
-    socket.destroy()
-    noteExcess(handshake.source)
-    return false
+    if (!handshake) return true
+    const { source, onEnd } = handshake
+    const isRefused = handshake.socket.bytesRead > USUAL_HANDSHAKE_BYTES && isExcessive(socket)
+    if (isRefused) {
+      metrics.connectionsRefused.inc({ reason: 'certificates' })
+      socket.destroy()
+      noteExcess(source)
+    }
+    onEnd?.()
+    return !isRefused
   }
 
   async function admitProxied(socket: Socket, balancer: string): Promise<void> {
@@ -253,6 +295,14 @@ export function limitConnections(
 interface Handshake {
   readonly socket: Socket
   readonly source: string
+  readonly onEnd: (() => void) | undefined
+}
+
+interface LimitedSource {
+  /** Handshakes that have not begun. */
+  readonly waiting: Socket[]
+  underWay: number
+  restUntil: number
 }
 
 const placeOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
