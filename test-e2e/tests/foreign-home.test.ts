@@ -1,4 +1,4 @@
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -45,8 +45,16 @@ const logIn = async ({ home, address }: { readonly home: string; readonly addres
     { username: 'admin', password: (await readFile(join(home, 'admin-password'), 'utf8')).trim() },
   )
 
-const refusal =
-  /cannot start: the database belongs to another installation, and nothing was changed: set OVERLAY_HOME/
+const refused =
+  'the database belongs to another installation, and nothing was changed: set OVERLAY_HOME to the directory of that installation, or DATABASE_URL to another database'
+const refusal = new RegExp(`cannot start: ${refused}$`, 'm')
+
+const run = (home: string, databaseUrl: string, command: string) =>
+  spawnSync(process.execPath, [`launcher/dist/${command}.js`], {
+    cwd: join(import.meta.dirname, '../..'),
+    env: { ...process.env, OVERLAY_HOME: home, DATABASE_URL: databaseUrl },
+    encoding: 'utf8',
+  }).stderr
 
 /** What a start changes first. */
 const stateOf = (url: string) =>
@@ -57,13 +65,15 @@ const stateOf = (url: string) =>
     return [(await client.query(passwords)).rows, (await client.query(comments)).rows]
   })
 
-test('a start with another home is refused, and changes nothing in the database of a running product', async () => {
+test('a start or a command with another home is refused, and changes nothing in the database of a running product', async () => {
   const url = await emptyDatabase()
   const product = await startWith(url)
   await product.output
   const before = await stateOf(url)
   const stranger = await startWith(url)
   expect(await stranger.output).toMatch(refusal)
+  expect(run(stranger.home, url, 'admin-password')).toBe(`password not changed: ${refused}\n`)
+  expect(run(stranger.home, url, 'keys')).toBe(`keys not changed: ${refused}\n`)
   expect(await stateOf(url)).toEqual(before)
 
   // new connections of the product are admitted

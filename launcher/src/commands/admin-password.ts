@@ -12,7 +12,7 @@ import { exists } from '../home/exists.js'
 import { passwordFile } from '../home/home-files.js'
 import { requireInstallation } from '../home/installation.js'
 import { writeInHome } from '../home/write-in-home.js'
-import { requireMigrated, roleUrl } from '../servers/schemas.js'
+import { requireOwnSchema, roleUrl } from '../servers/schemas.js'
 import { readLauncherSettings } from '../settings.js'
 import { runCommand } from './command.js'
 import { operator } from './operator.js'
@@ -29,7 +29,7 @@ await runCommand('password not changed', async () => {
     settings,
     () => undefined,
     async (ownerUrl) => {
-      await requireMigrated(ownerUrl, 'identity')
+      await requireOwnSchema(ownerUrl, 'identity', secrets)
       return resetPassword({
         ...request,
         databaseUrl: roleUrl(ownerUrl, 'identity', secrets),

@@ -2,7 +2,7 @@ import { keysUsage, readKeysArguments, runKeysCommand } from '@overlay/pki/keys-
 import { tokenKeyRulesOf } from '@overlay/pki/settings'
 import { openLog } from '@overlay/platform/process'
 import { requireInstallation } from '../home/installation.js'
-import { requireMigrated, roleUrl } from '../servers/schemas.js'
+import { requireOwnSchema, roleUrl } from '../servers/schemas.js'
 import { readLauncherSettings } from '../settings.js'
 import { runCommand } from './command.js'
 import { operator } from './operator.js'
@@ -14,17 +14,17 @@ await runCommand('keys not changed', async () => {
   const request = readKeysArguments(process.argv.slice(2))
   if (request.action === 'help') return console.log(keysUsage(command))
   const settings = readLauncherSettings(process.env)
-  const { keySecrets, ...secrets } = await requireInstallation(settings.home)
+  const secrets = await requireInstallation(settings.home)
   await withDatabase(
     settings,
     () => undefined,
     async (ownerUrl) => {
-      await requireMigrated(ownerUrl, 'pki')
+      await requireOwnSchema(ownerUrl, 'pki', secrets)
       await runKeysCommand({
         request,
         command,
         databaseUrl: roleUrl(ownerUrl, 'pki', secrets),
-        keySecret: keySecrets.pki,
+        keySecret: secrets.keySecrets.pki,
         tokenKeyRules: tokenKeyRulesOf(settings),
         addresses: [settings.address, settings.ctrlAddress],
         operator: operator(),

@@ -1,6 +1,8 @@
 import {
+  endWithMachine,
   ForeignDatabase,
   migrationsIn,
+  requireOwnKeys,
   type ServiceSchema,
   stateOf,
   withClient,
@@ -10,6 +12,7 @@ import {
   migrationsAt,
   services,
 } from '@overlay/platform/postgres/prepare-and-migrate'
+import type { Secrets } from '../home/secrets.js'
 import { projectRoot } from '../project-root.js'
 
 export { services }
@@ -42,8 +45,16 @@ export function roleUrl(ownerUrl: string, service: Service, secrets: Parameters<
   return url.href
 }
 
-/** Fails unless the schema is that of this release or of the next one, for commands that do not migrate it. */
-export async function requireMigrated(ownerUrl: string, schema: Service): Promise<void> {
+/**
+ * For commands that write into a schema and do not migrate it. Fails unless the database belongs to the home with these
+ * secrets, and the schema is that of this release or of the next one.
+ */
+export async function requireOwnSchema(
+  ownerUrl: string,
+  schema: Service,
+  { keySecrets }: Pick<Secrets, 'keySecrets'>,
+): Promise<void> {
+  await explainForeign(() => requireOwnKeys(ownerUrl, keySecrets.pki))
   const defined = await migrationsIn(migrationsOf(schema))
   const { run, missing } = await withClient(ownerUrl, (client) => stateOf(client, schema, defined))
   if (missing.length > 0)
@@ -64,16 +75,22 @@ export async function prepareAndMigrate(
   warn: (line: string) => void = () => undefined,
   keySecret?: string,
 ): Promise<void> {
-  try {
-    await migrateAt(projectRoot, ownerUrl, schemas, {
+  await explainForeign(() =>
+    migrateAt(projectRoot, ownerUrl, schemas, {
       keySecret,
       onLocked: (schema) => warn(`waiting for a lock of schema ${schema}, of pg_dump or of another start`),
-    })
+    }),
+  )
+}
+
+/** Runs work that refuses the database of another home. Its error says what to do. */
+async function explainForeign(work: () => Promise<void>): Promise<void> {
+  try {
+    await work()
   } catch (err) {
     if (!(err instanceof ForeignDatabase)) throw err
     throw new Error(
       'the database belongs to another installation, and nothing was changed: set OVERLAY_HOME to the directory of that installation, or DATABASE_URL to another database',
-      { cause: err.cause },
     )
   }
 }
@@ -88,6 +105,7 @@ export const whileOnlyStart = <T>(
   work: () => Promise<T>,
 ): Promise<T> =>
   withClient(ownerUrl, async (client) => {
+    await endWithMachine(client)
     const lock = `hashtextextended('first steps of a start', 0)`
     const { rows } = await client.query<{ locked: boolean }>(`select pg_try_advisory_lock(${lock}) as locked`)
     if (!rows[0]?.locked) {

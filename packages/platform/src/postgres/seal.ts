@@ -22,8 +22,8 @@ export function unseal(secret: string, name: string, sealed: string): string {
       .setAAD(Buffer.from(name))
       .setAuthTag(tag)
     return Buffer.concat([decipher.update(body), decipher.final()]).toString('utf8')
-  } catch (cause) {
-    throw new Error(`key ${name}: the key secret is not the one that it was stored with`, { cause })
+  } catch {
+    throw new Error(`key ${name}: the key secret is not the one that it was stored with`)
   }
 }
 
