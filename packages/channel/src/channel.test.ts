@@ -11,10 +11,12 @@ import {
   headerKey,
   MalformedFrame,
   MalformedHeader,
+  MESSAGE_LIMITS,
   type Message,
   ReplyTimeout,
 } from './index.js'
 import { channelPair, closing } from './testing/channel-pair.js'
+import { received } from './testing/received.js'
 
 const TIMEOUT_MS = 30_000
 const nothing = Buffer.alloc(0)
@@ -29,6 +31,21 @@ test('messages arrive in order, numbered from 1', async () => {
     [2, 'b'],
     [3, 'c'],
   ])
+})
+
+test('a body beyond the limit arrives without its bytes, and is no reply', async () => {
+  const limits = { ...MESSAGE_LIMITS, bodyBytes: 10, skippedBytes: 1000 }
+  const { next, onMessage } = received()
+  await using pair = await channelPair(
+    { limits, onMessage },
+    { onMessage: (message) => pair.peer.reply(message, { type: 1001, body: Buffer.alloc(500) }) },
+  )
+  const request = pair.channel.request({ type: 1000 }, TIMEOUT_MS)
+  expect(await next()).toMatchObject({ type: 1001, body: nothing, skippedBytes: 500 })
+  pair.peer.send({ type: 1002, body: encodeText('small') })
+  expect(await next()).toMatchObject({ type: 1002, body: encodeText('small') })
+  pair.channel.close('enough')
+  await expect(request).rejects.toThrow(ChannelClosed)
 })
 
 test('handlers of messages that came with the hello may use the channel', async () => {

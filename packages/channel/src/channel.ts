@@ -4,6 +4,7 @@ import {
   type EncodedMessage,
   encodeFrame,
   type FrameDecoder,
+  type FrameLimits,
   frameDecoder,
   MESSAGE_LIMITS,
   withSequence,
@@ -56,6 +57,8 @@ export interface ChannelOptions {
   readonly onOwn?: (message: Message) => Promise<void> | void
   /** Bytes that were read before, beyond the hello. */
   readonly decoder?: FrameDecoder
+  /** Defaults to MESSAGE_LIMITS. A frame beyond them closes the channel. */
+  readonly limits?: FrameLimits
   /** A peer with more bytes queued loses its channel. */
   readonly maxQueuedBytes?: number
   /** Handlers under way at a time. */
@@ -92,6 +95,7 @@ export type ChannelSocket = Duplex & Partial<Pick<Socket, 'setNoDelay'>>
 /** Takes over a socket after the hello. The first handler starts after this returns. */
 export function openChannel(socket: ChannelSocket, options: ChannelOptions): Channel {
   const { onMessage, onOwn, decoder = frameDecoder(), heartbeatMs = HEARTBEAT_MS } = options
+  const { limits = MESSAGE_LIMITS } = options
   const { maxQueuedBytes = MAX_QUEUED_BYTES, maxPending = MAX_PENDING, maxWaiting = MAX_WAITING } = options
   const closing = new AbortController()
   const requests = pendingRequests()
@@ -199,7 +203,8 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
   function receive(message: Message): void {
     heartbeats.receive(message.headers)
     const replyFor = message.headers.get(headerKey.replyFor)
-    if (replyFor && requests.resolve(decodeInt32(replyFor), message)) return
+    const isWhole = message.skippedBytes === undefined
+    if (replyFor && isWhole && requests.resolve(decodeInt32(replyFor), message)) return
     const { type } = message
     if (type === contentType.ping) reply(message, success(contentType.result))
     else if (type === contentType.latency) reply(message, success(contentType.latencyResponse))
@@ -211,7 +216,7 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
     joinTurn()
     try {
       while (canRead() && !closing.signal.aborted) {
-        const message = decoder.next(MESSAGE_LIMITS)
+        const message = decoder.next(limits)
         if (!message) break
         messagesInTurn++
         receive(message)

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { encodeMessage, HELLO_LIMITS, MESSAGE_LIMITS, withSequence } from './frame.js'
-import { encodeFrame, frameDecoder, MalformedFrame } from './index.js'
+import { encodeFrame, type FrameDecoder, frameDecoder, MalformedFrame, type Message } from './index.js'
 import { cut, cuts, message } from './testing/arbitraries.js'
 import { decodeChunks, decodeOne } from './testing/frames.js'
 import { goldenFrames } from './testing/golden-frames.js'
@@ -64,6 +64,11 @@ test.each([
   ['a header that ends in its value', Buffer.concat([frame(8, 0), header(1)]), MESSAGE_LIMITS],
   ['a header with a huge length', Buffer.concat([frame(8, 0), header(0xffffffff)]), MESSAGE_LIMITS],
   ['too many headers', manyHeaders, MESSAGE_LIMITS],
+  [
+    'a body that is too large to skip',
+    frame(0, 1001),
+    { ...HELLO_LIMITS, bodyBytes: 10, skippedBytes: 1000 },
+  ],
 ])('%s is malformed', (_, bytes, limits) => {
   const decoder = frameDecoder()
   decoder.push(bytes)
@@ -77,6 +82,32 @@ test('a frame is refused by its first 20 bytes', () => {
   decoder.push(Buffer.from([0]))
   expect(() => decoder.next(MESSAGE_LIMITS)).toThrow(MalformedFrame)
 })
+
+const SKIPPING = { headersBytes: 100, bodyBytes: 10, skippedBytes: 1000 }
+
+test('a body beyond the limit is skipped, wherever its bytes are cut', () => {
+  const entry = [9, Buffer.from('x')] as const
+  const bodies = [10, 11, 1000, 0, 500].map((size) => Buffer.alloc(size, 7))
+  const stream = Buffer.concat(bodies.map((body, at) => encodeFrame(1, at, [entry], body)))
+  const property = fc.property(cuts, (at) => {
+    const decoder = frameDecoder()
+    const decoded = cut(stream, at).flatMap((chunk) => {
+      decoder.push(chunk)
+      return [...messagesIn(decoder)]
+    })
+    expect(decoded).toEqual(
+      bodies.map((body, sequence) => ({
+        ...{ type: 1, sequence, headers: new Map([entry]) },
+        ...(body.length > 10 ? { body: Buffer.alloc(0), skippedBytes: body.length } : { body }),
+      })),
+    )
+  })
+  fc.assert(property, options)
+})
+
+function* messagesIn(decoder: FrameDecoder): Generator<Message> {
+  for (let next = decoder.next(SKIPPING); next; next = decoder.next(SKIPPING)) yield next
+}
 
 test('a large body in tiny chunks is not copied for each chunk', () => {
   const body = Buffer.alloc(MESSAGE_LIMITS.bodyBytes, 7)

@@ -8,6 +8,8 @@ export class MalformedFrame extends Error {
 export interface FrameLimits {
   readonly headersBytes: number
   readonly bodyBytes: number
+  /** A body beyond `bodyBytes`, and of at most as many bytes, is left out of its message. */
+  readonly skippedBytes?: number
 }
 
 /** Before the peer is known. */
@@ -72,7 +74,7 @@ export function withSequence({ frame }: EncodedMessage, sequence: number): Buffe
   return copiedBytes === frame.length ? [start] : [start, frame.subarray(copiedBytes)]
 }
 
-/** Cuts a stream of bytes into messages. */
+/** Cuts a stream of bytes into messages. A body that is left out is not kept: its bytes are dropped as they come. */
 export interface FrameDecoder {
   push(chunk: Buffer): void
   /**
@@ -91,6 +93,7 @@ export function frameDecoder(): FrameDecoder {
   let end = 0
   let spare = 0
   let frameBytes = START_BYTES
+  let toSkip = 0 // bytes of a body that have not come yet; nothing is unread before they have
 
   function append(chunk: Buffer): void {
     const needed = end - start + chunk.length
@@ -114,8 +117,17 @@ export function frameDecoder(): FrameDecoder {
     start = end = spare = 0
   }
 
+  function skip(bytes: number): void {
+    const come = Math.min(bytes, end - start)
+    toSkip = bytes - come
+    consume(come)
+  }
+
   return {
-    push(chunk) {
+    push(received) {
+      const chunk = received.subarray(Math.min(toSkip, received.length))
+      toSkip -= received.length - chunk.length
+      if (chunk.length === 0) return
       if (start < end) append(chunk)
       else {
         buffer = chunk
@@ -131,25 +143,30 @@ export function frameDecoder(): FrameDecoder {
       if (unread.length < frameBytes) return undefined
       const frame = unread.subarray(0, frameBytes)
       consume(frameBytes)
+      if (lengths.skippedBytes > 0) skip(lengths.skippedBytes)
       return decodeFrame(frame, lengths)
     },
   }
 }
 
-function readLengths(start: Buffer, limits: FrameLimits): FrameLimits {
+type Lengths = Required<FrameLimits>
+
+function readLengths(start: Buffer, limits: FrameLimits): Lengths {
   if (!MAGIC.equals(start.subarray(0, MAGIC.length))) throw new MalformedFrame('bad magic')
   const headersBytes = start.readUInt32LE(12)
   const bodyBytes = start.readUInt32LE(16)
   if (headersBytes > limits.headersBytes) throw new MalformedFrame(`${headersBytes} bytes of headers`)
-  if (bodyBytes > limits.bodyBytes) throw new MalformedFrame(`${bodyBytes} bytes of body`)
-  return { headersBytes, bodyBytes }
+  if (bodyBytes <= limits.bodyBytes) return { headersBytes, bodyBytes, skippedBytes: 0 }
+  if (bodyBytes > (limits.skippedBytes ?? 0)) throw new MalformedFrame(`${bodyBytes} bytes of body`)
+  return { headersBytes, bodyBytes: 0, skippedBytes: bodyBytes }
 }
 
-const decodeFrame = (frame: Buffer, { headersBytes }: FrameLimits): Message => ({
+const decodeFrame = (frame: Buffer, { headersBytes, skippedBytes }: Lengths): Message => ({
   type: frame.readInt32LE(4),
   sequence: frame.readInt32LE(SEQUENCE_AT),
   headers: decodeHeaders(frame.subarray(START_BYTES, START_BYTES + headersBytes)),
   body: frame.subarray(START_BYTES + headersBytes),
+  ...(skippedBytes > 0 && { skippedBytes }),
 })
 
 function decodeHeaders(bytes: Buffer): Headers {

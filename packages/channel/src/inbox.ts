@@ -1,4 +1,4 @@
-import type { Message } from './message.js'
+import { bodyBytesOf, type Message } from './message.js'
 
 /** Runs the handlers of messages, started in order, a bounded number at a time. */
 export interface Inbox {
@@ -76,8 +76,9 @@ export function openInbox(options: InboxOptions): Inbox {
 /** Memory of a message beside its values, about. */
 const MESSAGE_BYTES = 256
 
-function bytesOf({ headers, body }: Message): number {
-  let bytes = MESSAGE_BYTES + body.length
-  for (const value of headers.values()) bytes += MESSAGE_BYTES + value.length
+/** A body that was left out counts: a peer that sends many of them waits for their handlers. */
+function bytesOf(message: Message): number {
+  let bytes = MESSAGE_BYTES + bodyBytesOf(message)
+  for (const value of message.headers.values()) bytes += MESSAGE_BYTES + value.length
   return bytes
 }

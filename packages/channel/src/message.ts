@@ -15,7 +15,11 @@ export interface Message {
   readonly sequence: number
   readonly headers: Headers
   readonly body: Buffer
+  /** The body is empty here: it had as many bytes, which is too many. */
+  readonly skippedBytes?: number
 }
+
+export const bodyBytesOf = ({ body, skippedBytes = 0 }: Message): number => body.length + skippedBytes
 
 export const HELLO_SEQUENCE = -1
 

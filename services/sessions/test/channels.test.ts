@@ -1,4 +1,4 @@
-import { contentType, edgeType } from '@overlay/channel'
+import { contentType, ctrlType, edgeType, MESSAGE_LIMITS } from '@overlay/channel'
 import { metrics } from '@overlay/platform/process'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -51,6 +51,19 @@ test.each([
   await untilClosed(bad)
   await good.channel.request(ping, 30_000)
   expect(await endsOf('malformed')).toBe(before + 1)
+})
+
+test('metrics that are too large to decode are dropped and counted, and the channel stays', async () => {
+  const [router] = await connectTwo('large')
+  const oversized = async (): Promise<number> => {
+    const { values } = await metrics.routerMessages.get()
+    const type = String(ctrlType.metrics)
+    return values.find(({ labels }) => labels.type === type && labels.result === 'oversized')?.value ?? 0
+  }
+  const before = await oversized()
+  router.channel.send({ type: ctrlType.metrics, body: Buffer.alloc(MESSAGE_LIMITS.bodyBytes + 1) })
+  await router.channel.request(ping, 30_000)
+  await expect.poll(oversized).toBe(before + 1)
 })
 
 test('a malformed body closes the channel, and is counted by its type', async () => {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
-import { ChannelClosed, headerKey, type ReceivedHello } from '@overlay/channel'
+import { ChannelClosed, headerKey, MESSAGE_LIMITS, type ReceivedHello } from '@overlay/channel'
 import { boundedQueue, type Queue } from '@overlay/platform/async'
 import { keepRefusal, metrics } from '@overlay/platform/process'
 import { clientAddressOf } from '@overlay/platform/tls'
@@ -38,6 +38,8 @@ const HELLO_MS = 10_000
 /** Routers that are admitted at a time. The others wait: after a restart all come at once. */
 const ADMITTED_AT_ONCE = 32
 const SET_UP_MS = 2000
+/** Metrics of a router with some thousand links are above 4 MiB. To close its channel would not make them smaller. */
+const LIMITS = { ...MESSAGE_LIMITS, skippedBytes: 64 * 1024 * 1024 }
 const REFUSED = 'connection of a router refused'
 
 /** Checks connections, opens their channels and closes those of routers that lose their right to one. */
@@ -112,6 +114,7 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
           ...(heartbeatMs !== undefined && { heartbeatMs }),
           onMessage: (message) => dispatch(message, router),
           onOwn: (message) => dispatch(message, router),
+          limits: LIMITS,
         })
         const router: RouterChannel = {
           routerId,

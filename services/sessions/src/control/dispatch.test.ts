@@ -1,8 +1,8 @@
 import { ApiSessionHeartbeat, type Channel, contentType, type Message, TooManyFields } from '@overlay/channel'
-import { openLog } from '@overlay/platform/process'
+import { metrics, openLog } from '@overlay/platform/process'
 import { expect, test } from 'vitest'
 import { openDispatch } from './dispatch.js'
-import { type Handler, MOST_READS, onMessage } from './handlers.js'
+import { type Handler, LIST_BYTES, MOST_READS, onMessage } from './handlers.js'
 import type { RouterChannel } from './router-channel.js'
 
 const TYPE = 1000
@@ -109,4 +109,22 @@ test('a message that is too large is dropped, and the channel stays', async () =
   const list = startDispatch({ mostBytes: 1024 * 1024 })
   await list.dispatch(messageOf(3, TYPE, 1024 * 1024), routerOf())
   expect(list.handled).toEqual([3])
+})
+
+test('a message whose body the channel has left out is dropped, and costs all of its bytes', async () => {
+  const { handled, dispatch } = startDispatch({ mostBytes: LIST_BYTES })
+  const router = routerOf()
+  const counted = async () => {
+    const { values } = await metrics.routerMessages.get()
+    return (
+      values.find(({ labels }) => labels.type === String(TYPE) && labels.result === 'oversized')?.value ?? 0
+    )
+  }
+  const before = await counted()
+  expect(dispatch({ ...messageOf(1), skippedBytes: LIST_BYTES + 1 }, router)).toBeUndefined()
+  expect(await counted()).toBe(before + 1)
+  const next = dispatch(messageOf(2), router)
+  expect(next).toBeInstanceOf(Promise)
+  await next
+  expect(handled).toEqual([2])
 })

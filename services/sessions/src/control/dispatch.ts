@@ -1,4 +1,4 @@
-import { type Message, ownTypes, TooManyFields } from '@overlay/channel'
+import { bodyBytesOf, type Message, ownTypes, TooManyFields } from '@overlay/channel'
 import { boundedLines, metrics } from '@overlay/platform/process'
 import type { Logger } from 'pino'
 import { openFailureLog } from './failure-log.js'
@@ -71,9 +71,10 @@ export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatc
     finish()
   }
 
-  function oversized({ type, body }: Message, { routerId }: RouterChannel): void {
+  function oversized(message: Message, { routerId }: RouterChannel): void {
+    const { type } = message
     metrics.routerMessages.inc({ type: String(type), result: 'oversized' })
-    noteOversized(routerId, { routerId, type, bytes: body.length })
+    noteOversized(routerId, { routerId, type, bytes: bodyBytesOf(message) })
   }
 
   return (message, router) => {
@@ -84,7 +85,7 @@ export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatc
       budget.spend(UNITS_PER_MESSAGE + sizeOf(message) / BYTES_PER_UNIT)
       if (!ofType) return void metrics.routerMessages.inc({ type: 'unknown', result: 'dropped' })
       const mostBytes = Math.max(...ofType.map(({ mostBytes = MOST_BYTES }) => mostBytes))
-      if (message.body.length > mostBytes) return oversized(message, router)
+      if (bodyBytesOf(message) > mostBytes) return oversized(message, router)
       return handle(message, router, ofType, budget.spend)
     })
   }
@@ -93,8 +94,8 @@ export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatc
 /** The channel has answered it. It counts, as others do. */
 const answered = (type: number): Handler => ({ type, prepare: () => () => undefined })
 
-function sizeOf({ headers, body }: Message): number {
-  let bytes = body.length
-  for (const value of headers.values()) bytes += value.length
+function sizeOf(message: Message): number {
+  let bytes = bodyBytesOf(message)
+  for (const value of message.headers.values()) bytes += value.length
   return bytes
 }
