@@ -51,6 +51,20 @@ test('a call takes no more than the limit', async () => {
   expect(batches).toEqual([[1, 2], [3]])
 })
 
+test('the entries of a call are no larger together than the limit, and a larger one goes alone', async () => {
+  const batches: (readonly number[])[] = []
+  const add = batch(
+    async (entries: readonly number[]) => {
+      batches.push(entries)
+      return entries
+    },
+    { limit: 3, sizeLimit: 10, sizeOf: (n) => n },
+  )
+  const entries = [4, 6, 1, 20, 10, 1, 1, 1, 1]
+  expect(await Promise.all(entries.map(add))).toEqual(entries)
+  expect(batches).toEqual([[4, 6], [1], [20], [10], [1, 1, 1], [1]])
+})
+
 test('a bad entry fails alone', async () => {
   const { add, batches, release } = recorder()
   const results = Promise.allSettled([1, 13, 3].map(add))

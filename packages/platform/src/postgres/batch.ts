@@ -10,6 +10,10 @@ interface Waiting<E, R> {
 interface Options<E> {
   /** Of the entries of one call. */
   readonly limit?: number
+  /** Of the sizes of these entries. A larger entry goes alone. */
+  readonly sizeLimit?: number
+  /** Default: 1. */
+  readonly sizeOf?: (entry: E) => number
   /** An entry that still waits at its deadline is refused with TIMEOUT when its turn comes. */
   readonly deadlineOf?: (entry: E) => Date | undefined
 }
@@ -30,7 +34,7 @@ const facts: SpanFacts = { name: 'batch', kind: 'internal', attributes: {} }
 function tracedBatch<E, R>(
   tracing: Tracing,
   run: Run<E, R>,
-  { deadlineOf, ...options }: Options<E>,
+  { deadlineOf, sizeOf, ...options }: Options<E>,
 ): (entry: E) => Promise<R> {
   interface Traced {
     readonly entry: E
@@ -43,15 +47,18 @@ function tracedBatch<E, R>(
         list.map(({ span }) => span),
         () => run(list.map(({ entry }) => entry)),
       ),
-    { ...options, ...(deadlineOf && { deadlineOf: ({ entry }: Traced) => deadlineOf(entry) }) },
+    {
+      ...options,
+      ...(deadlineOf && { deadlineOf: ({ entry }: Traced) => deadlineOf(entry) }),
+      ...(sizeOf && { sizeOf: ({ entry }: Traced) => sizeOf(entry) }),
+    },
   )
   return (entry) => add({ entry, span: tracing.active() })
 }
 
-function untracedBatch<E, R>(
-  run: Run<E, R>,
-  { limit = 200, deadlineOf = () => undefined }: Options<E>,
-): (entry: E) => Promise<R> {
+function untracedBatch<E, R>(run: Run<E, R>, options: Options<E>): (entry: E) => Promise<R> {
+  const { limit = 200, sizeLimit = Number.POSITIVE_INFINITY } = options
+  const { sizeOf = () => 1, deadlineOf = () => undefined } = options
   let waiting: Waiting<E, R>[] = []
   let busy = false
 
@@ -62,6 +69,16 @@ function untracedBatch<E, R>(
     return false
   }
 
+  function countOfNext(): number {
+    const most = Math.min(limit, waiting.length)
+    let size = 0
+    for (let count = 0; count < most; count++) {
+      size += sizeOf((waiting[count] as Waiting<E, R>).entry)
+      if (size > sizeLimit && count > 0) return count
+    }
+    return most
+  }
+
   async function settle(batch: readonly Waiting<E, R>[]): Promise<void> {
     const results = await run(batch.map(({ entry }) => entry))
     if (results.length !== batch.length)
@@ -70,8 +87,9 @@ function untracedBatch<E, R>(
   }
 
   async function next(): Promise<void> {
-    const batch = waiting.slice(0, limit).filter(isInTime)
-    waiting = waiting.slice(limit)
+    const count = countOfNext()
+    const batch = waiting.slice(0, count).filter(isInTime)
+    waiting = waiting.slice(count)
     try {
       if (batch.length > 0) await settle(batch)
     } catch (err) {

@@ -57,6 +57,9 @@ const CHECK_MS = 2000
 const CHECKS_PER_CHECK = 5 // while hints arrive
 const FORGET_CHECKS = 30
 const MESSAGES_PER_STATEMENT = 50
+/** They are applied to memory in one turn. */
+const ROWS_PER_STATEMENT = 2000
+const LIMITS = { limit: MESSAGES_PER_STATEMENT, sizeLimit: ROWS_PER_STATEMENT }
 
 interface Hint {
   readonly replicaId: string
@@ -147,7 +150,7 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
         return link ? [link] : []
       })
     },
-    { limit: MESSAGES_PER_STATEMENT },
+    { ...LIMITS, sizeOf: (report) => ('links' in report ? report.links.length : 1) },
   )
 
   const accept = batch(
@@ -161,7 +164,7 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
       share(await confirmLinks(db, ends))
       return lists.map(() => undefined)
     },
-    { limit: MESSAGES_PER_STATEMENT },
+    { ...LIMITS, sizeOf: (list) => list.length },
   )
 
   const measure = batch(
@@ -169,7 +172,7 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
       share(await setLatencies(db, measured.flat()))
       return measured.map(() => undefined)
     },
-    { limit: MESSAGES_PER_STATEMENT },
+    { ...LIMITS, sizeOf: (list) => list.length },
   )
 
   const hints = bus.subscribe(SUBJECT, (message) => {
