@@ -19,7 +19,10 @@ test('a failover loses what the standby has not received, and the next standby r
   expect(await kept()).toEqual(['synchronous'])
 
   await database.whole()
-  await insert('before')
+  const failed = database.failOverWithLoss(() => Promise.reject(new Error('no failover')), losses)
+  await expect(failed).rejects.toThrow('no failover')
+  expect([losses.watch()(), losses.count()]).toEqual([false, 0])
+  await insert('before') // is received again
   await database.failOverWithLoss(() => insert('lost'), losses)
   expect(await kept()).toEqual(['synchronous', 'before'])
   expect(losses.count()).toBe(1)

@@ -74,10 +74,16 @@ export async function startDatabase(diskMiB: number | undefined): Promise<Databa
     async failOverWithLoss(work, losses) {
       const { replication } = await standby
       losses.begin()
-      await untilReceived(primary)
-      replication.cut()
-      await work()
-      await replacePrimary(losses.end)
+      try {
+        await untilReceived(primary)
+        replication.cut()
+        await work()
+        await replacePrimary(losses.end)
+      } catch (err) {
+        losses.cancel() // unless it has ended
+        replication.restore()
+        throw err
+      }
     },
     async [Symbol.asyncDispose]() {
       await proxy[Symbol.asyncDispose]()

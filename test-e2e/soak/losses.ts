@@ -4,6 +4,8 @@ export interface Losses {
   begin(): void
   /** The standby is the primary. Writes are kept again, and those since `begin` are lost. */
   end(): void
+  /** The primary goes on, and nothing is lost. */
+  cancel(): void
   /** How many times writes have been lost. */
   count(): number
   /** Returns whether a write that begins now may be lost, once its answer is here. */
@@ -20,6 +22,9 @@ export function openLosses(): Losses {
     end() {
       isOpen = false
       count++
+    },
+    cancel() {
+      isOpen = false
     },
     count: () => count,
     watch() {
