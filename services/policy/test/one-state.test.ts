@@ -1,7 +1,8 @@
+import { untilAborted } from '@overlay/platform/async'
 import { Fault } from '@overlay/rpc'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { as, named, networkOfFile } from './network.js'
+import { as, named, networkOfFile, newName } from './network.js'
 
 const { network, policy } = await networkOfFile()
 
@@ -159,3 +160,35 @@ test('every list and every get of a client shows one state of policies, identiti
     { numRuns: 6, endOnFailure: true },
   )
 }, 120_000)
+
+test('a list shows no access that only an older identity and a newer policy have together', async () => {
+  const { source } = network.identity
+  // memory has changes of identity when a read waits for them, and not before
+  const lagging = await network.replica({
+    identity: {
+      ...source,
+      async *watch(_after, signal) {
+        yield await untilAborted(signal)
+      },
+    },
+  })
+  const signal = AbortSignal.timeout(30_000)
+  const [identityId, { name }] = [newName(), named({})]
+  const [former, next] = [[`${name}former`], [`${name}next`]]
+  await network.identity.put(identityId, { isAdmin: false, roleAttributes: former })
+  const service = await lagging.create('services', { name, encryptionRequired: true })
+  const granted = { name, type: 'Dial', semantic: 'AnyOf', serviceRoles: [`@${service}`] }
+  const id = await lagging.create('service-policies', { ...granted, identityRoles: [`#${name}others`] })
+  await lagging.engine.catchUp({ signal })
+  const shown = () => lagging.list('services', { context: as({ identityId }) })
+  expect(await shown()).toEqual([])
+
+  await network.identity.put(identityId, { isAdmin: false, roleAttributes: next })
+  await lagging.update('service-policies', id, { identityRoles: former.map((role) => `#${role}`) })
+  await lagging.engine.catchUp({ signal }, ['policy'])
+  expect(await shown()).toEqual([])
+
+  await lagging.update('service-policies', id, { identityRoles: next.map((role) => `#${role}`) })
+  await lagging.engine.catchUp({ signal }, ['policy'])
+  expect(await shown()).toMatchObject([{ id: service }])
+})
