@@ -215,6 +215,10 @@ export const metrics = {
     'Requests whose wait for changes of another schema timed out',
     ['schema'],
   ),
+  readsRepeated: counter(
+    'overlay_reads_repeated_total',
+    'Reads of services by clients that were repeated, because what the client sees changed meanwhile',
+  ),
   pushLate: counter(
     'overlay_push_late_total',
     'Logins and new certificates answered before all routers had been sent the credentials',

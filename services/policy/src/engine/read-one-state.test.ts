@@ -1,3 +1,4 @@
+import { metrics } from '@overlay/platform/process'
 import { Fault } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { contentKey } from '../domain/content.js'
@@ -53,10 +54,13 @@ test('an answer that needs no key has none', async () => {
 
 test('what changed for its viewer meanwhile is read again, even if it looks the same again', async () => {
   const busy = engine()
+  const repeated = async () => (await metrics.readsRepeated.get()).values[0]?.value ?? 0
+  const before = await repeated()
   expect(await read(busy, [['alice'], 'all', ['alice', 'alice']])).toEqual({
     answer: 4,
     key: contentKey(busy.state, alice),
   })
+  expect((await repeated()) - before).toBe(3)
   const late = engine()
   let catches = 0
   late.catchUp = async () => {

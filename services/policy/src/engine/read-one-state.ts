@@ -1,4 +1,5 @@
 import { isAway } from '@overlay/platform/postgres'
+import { metrics } from '@overlay/platform/process'
 import { Fault } from '@overlay/rpc'
 import { contentKey } from '../domain/content.js'
 import { isAdmin, type Viewer } from '../domain/queries.js'
@@ -35,6 +36,7 @@ export async function readOneState<T>(
   })
   let isCurrent = true
   for (let reads = 1; ; reads++) {
+    if (reads > 1) metrics.readsRepeated.inc()
     const isLast = viewer.isAdmin || reads === MOST_READS
     hasChanged = false
     const answer = await read().catch((err: unknown) => {
