@@ -261,16 +261,15 @@ test('ca needs no body at its path either', async () => {
   expect(outcomeOf(await client.call('POST', '/enroll/ca'))).toBe('200 ok')
 })
 
-test.each([
-  ['ott', '400 COULD_NOT_PROCESS_CSR'],
-  ['updb', '400 COULD_NOT_VALIDATE'],
-  ['erott', '400 MISSING_OR_INVALID_CSR'],
-  ['trott', '400 MISSING_OR_INVALID_CSR'],
-] as const)('%s without a body is refused, and its token stays valid', async (method, refusal) => {
-  const attempt = await methods[method]()
-  expect(outcomeOf(await send(method, 'enroll', { ...attempt, body: undefined }))).toBe(refusal)
-  expect(outcomeOf(await send(method, 'enroll', attempt))).toBe('200 ok')
-})
+test.each(['ott', 'updb', 'erott', 'trott'] as const)(
+  '%s without a body is refused, and its token stays valid',
+  async (method) => {
+    const attempt = await methods[method]()
+    const answer = await send(method, 'enroll', { ...attempt, body: undefined })
+    expect(outcomeOf(answer)).toBe('400 INVALID_CONTENT_TYPE')
+    expect(outcomeOf(await send(method, 'enroll', attempt))).toBe('200 ok')
+  },
+)
 
 test.each([
   ['application/pkcs10', 'INVALID_CONTENT_TYPE'],

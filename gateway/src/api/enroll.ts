@@ -52,6 +52,9 @@ export const enroll = ({ identity, pki }: Services): Handlers => ({
   ),
 })
 
+/** differs: a certificate of the connection is all that these methods need, so a request without a body needs no type. */
+const needsNoBody: ReadonlySet<string> = new Set(['ca', 'ottca'])
+
 type Request = EnrollRequest & { readonly name: string }
 
 function requestOf(c: RequestContext, body: Buffer): Request {
@@ -63,15 +66,14 @@ function requestOf(c: RequestContext, body: Buffer): Request {
     name: '',
     ...members,
   })
-  // differs: without a body there is no type to refuse; a certificate of the connection may be all that is needed
-  if (!hasBody(incoming)) return whole({})
+  if (!hasBody(incoming) && needsNoBody.has(queryOf(c).get('method') ?? '')) return whole({})
   switch (contentTypeOf(incoming)) {
     case JSON_TYPE:
       return whole(membersOf(body))
     case PEM:
     case 'text/plain':
       return whole({ csrPem: body.toString() })
-    default:
+    default: // wire: also without a content type and a body
       throw new Fault('INVALID_CONTENT_TYPE')
   }
 }
