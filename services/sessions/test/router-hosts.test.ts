@@ -6,6 +6,7 @@ import { authority, certify, SubjectAlternativeNameExtension } from '../../ident
 import { claimRouterHosts } from '../src/methods/claim-router-hosts.js'
 import { takeReplicaId, writePresence } from '../src/store/presence.js'
 import { context, presenceRow, type Routers, startRouters } from './routers.js'
+import { log } from './store.js'
 
 let routers: Routers
 beforeAll(async () => {
@@ -17,7 +18,7 @@ let count = 0
 const newRouter = () => routers.create('edge-routers', { name: `r${count++}` })
 /** The hosts that the router is refused, with the routers that use them. */
 async function claim(routerId: string, ...hosts: string[]) {
-  const { refused } = await claimRouterHosts(routers)({ routerId, hosts }, context)
+  const { refused } = await claimRouterHosts({ ...routers, log })({ routerId, hosts }, context)
   return refused.map(({ host, routerId: by }) => [host, by])
 }
 
@@ -78,6 +79,21 @@ test('certificates that were issued before hosts were kept count, and their rout
     ['192.0.2.7', expect.any(String)],
   ])
   for (const id of [a, b]) expect(await claim(id, '*.old.example', 'old.example', '192.0.2.7')).toEqual([])
+})
+
+test('a certificate that cannot be read reserves no hosts, stops no claim, and is logged once', async () => {
+  const [broken, other] = [await newRouter(), await newRouter()]
+  await routers.db.query(sql`update router set cert_pem = 'broken' where id = ${broken}`)
+  const lines: unknown[] = []
+  const noting = { ...log, warn: (facts: object) => lines.push(facts) } as typeof log
+  for (const id of [other, broken]) {
+    const { refused } = await claimRouterHosts({ ...routers, log: noting })(
+      { routerId: id, hosts: [`${id}.example`] },
+      context,
+    )
+    expect(refused).toEqual([])
+  }
+  expect(lines).toEqual([{ routerId: broken, err: expect.any(Error) }])
 })
 
 test('a host at which another router listens is refused, and that router may have it', async () => {

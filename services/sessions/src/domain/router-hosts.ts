@@ -33,9 +33,12 @@ export function hostsOfCertificate(certPem: string): string[] {
   return canonical(texts)
 }
 
-/** Of URLs such as `tls:edge.example.org:3022` or `wss://edge.example.org:443`. */
+/** Of addresses such as `tls:edge.example.org:3022`, `wss://edge.example.org:443` or `edge.example.org:3022`. */
 export const hostsOfListeners = (urls: readonly string[]): string[] =>
-  canonical(urls.map((url) => url.replace(/^[a-z][a-z0-9+.-]*:(\/\/)?/i, '').replace(/:\d*(\/.*)?$/, '')))
+  canonical(urls.map((url) => url.replace(SCHEME, '').replace(/:\d*(\/.*)?$/, '')))
+
+/** What is before the first colon is a host if a port follows it. */
+const SCHEME = /^[a-z][a-z0-9+.-]*:(\/\/|(?!\d*(\/|$)))/i
 
 const canonical = (texts: readonly string[]): string[] =>
   texts.flatMap((text) => {

@@ -5,9 +5,14 @@ import type { Deps } from './deps.js'
 
 /** A router with a host of another one could stand in for it. What a router has had it keeps. */
 export const claimRouterHosts =
-  ({ changeLog: { db } }: Pick<Deps, 'changeLog'>): Methods<SessionsServiceService>['claimRouterHosts'] =>
+  ({
+    changeLog: { db },
+    log,
+  }: Pick<Deps, 'changeLog' | 'log'>): Methods<SessionsServiceService>['claimRouterHosts'] =>
   async ({ routerId, hosts }) => {
-    const refused = await claimHosts(db, routerId, hosts, addressesIn)
+    const refused = await claimHosts(db, routerId, hosts, addressesIn, (unreadable, err) =>
+      log.warn({ err, routerId: unreadable }, 'certificate of a router not read: it reserves no hosts'),
+    )
     if (!refused) throw notFound('router', routerId)
     return { refused: [...refused] }
   }

@@ -1,5 +1,6 @@
 import type { Bus, ChangeLog, FabricEvents, WaitForFollowers } from '@overlay/platform/change-log'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
+import type { Logger } from 'pino'
 import type { RouterCertificates } from '../control/router-certificates.js'
 import type { RouterMessages } from '../control/router-channel.js'
 import type { RouterDirectory } from '../control/router-directory.js'
@@ -22,4 +23,5 @@ export interface Deps {
   readonly presence: RouterPresence
   readonly messages: RouterMessages
   readonly events: FabricEvents
+  readonly log: Logger
 }

@@ -10,6 +10,9 @@ import {
 /** Of the link listeners that a router has reported. */
 export type AddressesIn = (linkListeners: Buffer) => readonly string[]
 
+/** Told once of each router with a certificate that cannot be read: it counts as one without hosts. */
+export type NoteUnreadable = (routerId: string, err: unknown) => void
+
 /**
  * Reserves hosts for a router in place of those that it had. One claim after the other: of two for one host, the first
  * one gets it. Returns those that the router may not have; undefined: there is no such router.
@@ -19,10 +22,11 @@ export const claimHosts = (
   routerId: string,
   asked: readonly string[],
   addressesIn: AddressesIn,
+  noteUnreadable: NoteUnreadable,
 ): Promise<RefusedHost[] | undefined> =>
   db.transaction(undefined, async (tx) => {
     await tx.query(sql`select pg_advisory_xact_lock(hashtextextended('hosts of routers', 0))`)
-    await readCertificates(tx)
+    await readCertificates(tx, noteUnreadable)
     const { rows } = await tx.query<{ hosts: string[] | null }>(sql`
       select certificate_hosts as hosts from router where id = ${routerId} for no key update`)
     const [router] = rows
@@ -72,14 +76,22 @@ async function hostsInListeners(
 const PAGE = 500
 
 /** Those that were issued before hosts were kept, by this release or another one. */
-async function readCertificates(tx: Tx): Promise<void> {
+async function readCertificates(tx: Tx, noteUnreadable: NoteUnreadable): Promise<void> {
+  const hostsOf = (id: string, certPem: string): string[] => {
+    try {
+      return hostsOfCertificate(certPem)
+    } catch (err) {
+      noteUnreadable(id, err)
+      return []
+    }
+  }
   for (;;) {
     const { rows } = await tx.query<{ id: string; certPem: string }>(sql`
       select id, cert_pem as "certPem" from router
        where certificate_hosts is null and cert_pem is not null limit ${PAGE}`)
     for (const { id, certPem } of rows)
       await tx.query(sql`
-        update router set certificate_hosts = ${hostsOfCertificate(certPem)} where id = ${id}`)
+        update router set certificate_hosts = ${hostsOf(id, certPem)} where id = ${id}`)
     if (rows.length < PAGE) return
   }
 }
