@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { migrateTo, prepareSchemas } from '@overlay/platform/postgres/migrate'
 import {
@@ -28,6 +28,7 @@ export async function restoreSnapshot(
   directory: string,
   print: (line: string) => void,
 ): Promise<void> {
+  if (!(await stat(directory).catch(ignoreMissing))) throw new Error(`${directory} does not exist`)
   const manifest = await readManifest(directory)
   if (Object.keys(manifest.schemas).sort().join() !== [...services].sort().join())
     throw new Error(`the snapshot has other schemas than ${services.join(', ')}`)
