@@ -91,11 +91,17 @@ describe('an address', () => {
 
 test('the table has one row for a variable that several programs read', () => {
   const { listen, replicas, name } = settings
-  expect(settingsTable({ gateway: { listen, replicas }, policy: { listen, name } })).toBe(
+  expect(
+    settingsTable({
+      gateway: { listen, replicas },
+      policy: { listen, name },
+      migrate: { listen: setting.optional(listen) },
+    }),
+  ).toBe(
     [
       '| Variable | Default | Meaning | Read by |',
       '|---|---|---|---|',
-      '| `LISTEN` | (must be set) | where it listens | gateway, policy |',
+      '| `LISTEN` | (must be set) | where it listens | gateway, policy, migrate (optional) |',
       '| `NAME` |  | of this one | policy |',
       '| `REPLICAS` | `2` | how many | gateway |',
       '',

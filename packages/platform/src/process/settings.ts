@@ -51,7 +51,8 @@ export function settingsTable(programs: Readonly<Record<string, Settings>>): str
   for (const [program, settings] of Object.entries(programs))
     for (const { env, about, otherwise } of Object.values(settings)) {
       const row = rows.get(env)
-      if (row) row.readBy.push(program)
+      const mayBeAbsent = row && row.otherwise === undefined && otherwise !== undefined
+      if (row) row.readBy.push(mayBeAbsent ? `${program} (optional)` : program)
       else rows.set(env, { about, otherwise, readBy: [program] })
     }
   const lines = [...rows]
