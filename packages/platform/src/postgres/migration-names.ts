@@ -10,7 +10,6 @@ const PRESENT_NAMES: Readonly<Record<string, readonly string[]>> = {
     '20260113080000000_deleted-entities',
     '20260113090000000_policy-followed',
   ],
-  '20260127030000000_certificate-hosts': ['20260127040000000_certificate-hosts'],
 }
 
 /** These migrations by the names that they have now, in order. */
