@@ -99,7 +99,7 @@ class DatabaseAway extends Error {}
 const RETRY_MS = 1000
 
 /**
- * Repeats work of `explainDatabase` or `explainOwnDatabase` while the database is away: after a power cut, its machine
+ * Repeats work of `explainDatabase` or `explainOwnDatabase` while the database is unavailable: after a power cut, its machine
  * may start later, and a busy machine may not answer in time.
  */
 export async function untilDatabase<T>(print: (line: string) => void, work: () => Promise<T>): Promise<T> {

@@ -22,7 +22,7 @@ const HANDSHAKES_PER_TURN = 8
 const ACCEPTED_BEFORE_HANDSHAKES = 64
 /** What a client sends for its handshake if its chain has up to three certificates of usual size. */
 const USUAL_HANDSHAKE_BYTES = 4096
-/** More than that in a handshake that fails is a chain which nobody has a use for. */
+/** A failed handshake that reads more than that contains a chain that no policy accepts. */
 const FAILED_HANDSHAKE_BYTES = 8192
 /** How long a source rests for each excessive handshake: several times what one may cost. */
 const REST_MS = 500

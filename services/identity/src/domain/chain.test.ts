@@ -150,7 +150,7 @@ test('the shortest way to a trusted authority is taken', () => {
   expect(lengthOf([leaf, signer], [root, signer])).toBe(2)
 })
 
-/** A modulus that nobody has the factors of, so that nothing but its length is wrong with it. */
+/** A modulus of unknown factors: only its length is wrong. */
 async function rsaKeyOf(bits: number): Promise<webcrypto.CryptoKey> {
   const odd = Array.from({ length: 5000 }, (_, i) => BigInt(2 * i + 3))
   let modulus = (3n << BigInt(bits - 2)) + 1n

@@ -82,7 +82,7 @@ function firstTokens(
 
 /**
  * A code that is presented again may have been stolen together with its verifier: the API session that it has opened ends
- * (RFC 6749, 4.1.2). Whoever knows the code alone ends nothing.
+ * (RFC 6749, 4.1.2). The code without its verifier ends nothing.
  */
 async function refuseUsedCode(deps: OidcDeps, request: TokenRequest, context: Context): Promise<void> {
   const used = await redeemedCode(deps.changeLog.db, codeDigestOf(request.code))
