@@ -362,6 +362,12 @@ test('a client with more certificates than any chain is refused, and its source 
     vi.advanceTimersByTime(2000)
     await fifth
     expect(answers).toEqual(['answered', 'answered', 'answered'])
+
+    expect(await connectAt('127.0.0.2', long)).toBe('refused')
+    const afterRest = connectAt('127.0.0.2')
+    expect(await connectAt('127.0.0.3')).toBe('answered')
+    vi.advanceTimersByTime(500)
+    expect(await afterRest).toBe('answered')
     await vi.advanceTimersByTimeAsync(30_000)
     vi.useRealTimers()
     const large = { method: 'POST', tls: usual, text: 'x'.repeat(50_000) } // with the handshake

@@ -196,12 +196,18 @@ export function limitConnections(
     const limited = limitedSources.get(source)
     if (limited) {
       limited.restUntil = Math.max(limited.restUntil, now) + REST_MS
+      wakeLater(source, limited)
       return
     }
-    const created = { waiting: waiting.get(source) ?? [], underWay: 0, restUntil: now + REST_MS }
+    const created = {
+      waiting: waiting.get(source) ?? [],
+      underWay: 0,
+      restUntil: now + REST_MS,
+      timer: undefined,
+    }
     limitedSources.set(source, created)
     waiting.delete(source)
-    wakeAfter(REST_MS, source, created)
+    wakeLater(source, created)
     for (const [place, handshake] of begun) {
       if (handshake.source !== source) continue
       begun.delete(place)
@@ -209,15 +215,19 @@ export function limitConnections(
     }
   }
 
-  function wakeAfter(ms: number, source: string, limited: LimitedSource): void {
-    setTimeout(() => {
-      const now = performance.now()
-      if (now < limited.restUntil) return wakeAfter(limited.restUntil - now, source, limited)
-      startLimited(source, limited)
-      if (limited.underWay > 0 || now < limited.restUntil + LIMITED_MS)
-        return wakeAfter(Math.max(REST_MS, limited.restUntil + LIMITED_MS - now), source, limited)
-      limitedSources.delete(source)
-    }, Math.ceil(ms)).unref()
+  /** At the end of the rest, and then when the limit may end. */
+  function wakeLater(source: string, limited: LimitedSource): void {
+    clearTimeout(limited.timer)
+    const restMs = limited.restUntil - performance.now()
+    const ms = restMs > 0 ? restMs : Math.max(REST_MS, restMs + LIMITED_MS)
+    limited.timer = setTimeout(() => wake(source, limited), Math.ceil(ms)).unref()
+  }
+
+  function wake(source: string, limited: LimitedSource): void {
+    startLimited(source, limited)
+    const isOver = limited.underWay === 0 && performance.now() >= limited.restUntil + LIMITED_MS
+    if (isOver) limitedSources.delete(source)
+    else wakeLater(source, limited)
   }
 
   function startLimited(source: string, limited: LimitedSource): void {
@@ -303,6 +313,7 @@ interface LimitedSource {
   readonly waiting: Socket[]
   underWay: number
   restUntil: number
+  timer: NodeJS.Timeout | undefined
 }
 
 const placeOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
