@@ -251,7 +251,7 @@ test('a router claims all hosts that it would have, in one form, except loopback
   ])
 })
 
-test('patterns that name a host or the router allow it whoever has it, others do not', () => {
+test('patterns that name a host or the router allow it regardless of other holders, others do not', () => {
   const patterns =
     'lb.example.net, *.example.net, *.[name].example.net, [id].example.net, 192.0.2.1, 192.0.2.0/24'
   const asked = ['lb.example.net', 'r1.example.net', '*.berlin.example.net', '192.0.2.1', '192.0.2.2']

@@ -49,7 +49,7 @@ export function routerNames(requested: readonly Element[], rules: NameRules, rou
 
 /**
  * The hosts that certificates for these requests would have, and that no other router may have. Patterns that name a host
- * or the router, without a wildcard above them, allow it whoever has it.
+ * or the router, without a wildcard above them, allow it regardless of other holders.
  */
 export function hostsToClaim(
   { altNames, subjects }: { readonly altNames: readonly Element[]; readonly subjects: readonly Buffer[] },

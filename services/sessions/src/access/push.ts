@@ -156,7 +156,7 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
     }, REPEAT_REMOVAL_MS)
   }
 
-  /** API sessions of identities that were not known are told with those that are added, or with full states. */
+  /** API sessions of identities that were unknown are reported with those that are added, or in full states. */
   function noteMove({ audience: after, sessions }: Holder, before: Audience | undefined): void {
     if (!after || !before) return
     const known = moves.find((move) => move.before === before && move.after === after)
@@ -237,7 +237,7 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
       removed = []
       sendUpdated()
       upto = position
-      // nobody waits for policy while it does not answer
+      // no login waits for policy while it does not answer
       if (routers.size === 0 || !backoff.isReset()) report()
       wake()
     },
