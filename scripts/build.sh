@@ -12,12 +12,12 @@ done
 entries="$entries launcher/dist/all-parts=launcher/src/all-parts.ts"
 # Of each process, and loaded only if it records traces.
 for folder in gateway launcher services/*; do
-  entries="$entries $folder/dist/tracing-sdk=packages/platform/src/tracing/tracing-sdk.ts"
+  entries="$entries $folder/dist/tracing-sdk=packages/process/src/tracing/tracing-sdk.ts"
 done
 for command in restore audit status backup admin-password keys; do
   entries="$entries launcher/dist/$command=launcher/src/commands/$command.ts"
 done
-entries="$entries packages/platform/dist/migrate=packages/platform/src/migrate.ts"
+entries="$entries packages/store/dist/migrate=packages/store/src/migrate.ts"
 entries="$entries services/identity/dist/admin-password=services/identity/src/admin-password.ts"
 entries="$entries services/identity/dist/identity-init=services/identity/src/identity-init.ts"
 entries="$entries services/pki/dist/pki-init=services/pki/src/pki-init.ts"

@@ -15,8 +15,8 @@ for folder in gateway services/*; do
   cp -R "$folder/dist" "$image/$folder"
   [ ! -e "$folder/migrations" ] || cp -R "$folder/migrations" "$image/$folder"
 done
-mkdir -p "$image/packages/platform"
-cp -R packages/platform/dist packages/platform/migrations "$image/packages/platform"
+mkdir -p "$image/packages/store"
+cp -R packages/store/dist packages/store/migrations "$image/packages/store"
 
 # Native packages: the one that selects a platform, beside those of the platforms that are installed.
 native=$(dirname "$(cd services/identity/node_modules/@node-rs/argon2 && pwd -P)")

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Product, readLauncherSettings, startProduct } from '@overlay/launcher/product'
 import { freePort, type TestBus, type TestDatabase, testBus, testDatabase } from '@overlay/launcher/testing'
-import { services } from '@overlay/platform/postgres/prepare-and-migrate'
+import { services } from '@overlay/store/postgres/prepare-and-migrate'
 import { type Admin, logInAsAdmin } from './admin.js'
 
 export interface NetworkOptions {

@@ -12,10 +12,10 @@ import {
   prepareKey,
   retireKey,
 } from '@overlay/pki/keys'
-import { noBus, openChangeLog } from '@overlay/platform/change-log'
-import { openDatabase } from '@overlay/platform/postgres'
-import { openLog } from '@overlay/platform/process'
+import { openLog } from '@overlay/process'
 import { ownContext } from '@overlay/rpc'
+import { noBus, openChangeLog } from '@overlay/store/change-log'
+import { openDatabase } from '@overlay/store/postgres'
 import { openClient } from './client.js'
 import type { Network } from './network.js'
 import { until } from './traffic.js'

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { build } from '@overlay/platform/process'
+import { build } from '@overlay/process'
 
 /** The version of the original whose API this controller speaks. wire: clients compare versions in this form. */
 export const VERSION = 'v1.1.13'

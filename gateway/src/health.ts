@@ -1,5 +1,5 @@
 import type { Service } from '@overlay/model'
-import type { Health } from '@overlay/platform/process'
+import type { Health } from '@overlay/process'
 
 /** The parts without which a gateway does not begin. */
 const needed: readonly Service[] = ['identity', 'pki', 'policy']

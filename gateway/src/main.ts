@@ -1,5 +1,5 @@
-import { ownProcess } from '@overlay/platform/part'
-import { runProgram } from '@overlay/platform/process'
+import { runProgram } from '@overlay/process'
+import { ownProcess } from '@overlay/process/component'
 import { runGateway } from './run.js'
 
 await runProgram('gateway', () => runGateway(process.env, ownProcess))

@@ -1,8 +1,8 @@
 import { BlockList } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import type { PartProcess } from '@overlay/platform/part'
-import { boundedLines, openLog, readSettings, splitAddress } from '@overlay/platform/process'
-import { grpcHealth, serveGrpcHealth } from '@overlay/platform/process/grpc-health'
+import { boundedLines, openLog, readSettings, splitAddress } from '@overlay/process'
+import type { PartProcess } from '@overlay/process/component'
+import { grpcHealth, serveGrpcHealth } from '@overlay/process/grpc-health'
 import {
   type FetchKey,
   openPeers,
@@ -10,7 +10,7 @@ import {
   renewServerKey,
   type ServerKey,
   serverKey,
-} from '@overlay/platform/tls'
+} from '@overlay/process/tls'
 import { ownContext, sourceOf } from '@overlay/rpc'
 import { aboutOf, SERVER_NAME } from './about.js'
 import { apisOf } from './api/apis.js'

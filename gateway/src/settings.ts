@@ -5,7 +5,7 @@ import {
   processSettings,
   type Setting,
   setting,
-} from '@overlay/platform/process'
+} from '@overlay/process'
 import { localUris, type RedirectUris, redirectUris } from './oidc/redirect-uris.js'
 
 const uris = (env: string, page: 'callback' | 'logout', about: string): Setting<RedirectUris> => {

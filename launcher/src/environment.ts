@@ -1,4 +1,4 @@
-import type { Setting, Settings } from '@overlay/platform/process/settings'
+import type { Setting, Settings } from '@overlay/process/settings'
 import { settingsOfProcesses } from './process-settings.js'
 
 /** Set by the launcher for each process, whatever its own environment contains. */

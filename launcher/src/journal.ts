@@ -1,5 +1,5 @@
 import { finished } from 'node:stream/promises'
-import { openLog } from '@overlay/platform/process'
+import { openLog } from '@overlay/process'
 import { openLogFile } from './log-file.js'
 import { type LauncherSettings, logLimits } from './settings.js'
 

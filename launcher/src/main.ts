@@ -1,4 +1,4 @@
-import { releaseMemoryAtRest } from '@overlay/platform/process'
+import { releaseMemoryAtRest } from '@overlay/process'
 import { readArguments, usage } from './arguments.js'
 import { runCommand } from './commands/command.js'
 import { startProduct } from './product.js'

@@ -1,10 +1,10 @@
 import { gatewaySettings } from '@overlay/gateway/settings'
 import { initSettings as identityInitSettings, identitySettings } from '@overlay/identity/settings'
 import { initSettings as pkiInitSettings, pkiSettings } from '@overlay/pki/settings'
-import { migrateSettings } from '@overlay/platform/migrate-settings'
-import type { Settings } from '@overlay/platform/process/settings'
 import { policySettings } from '@overlay/policy/settings'
+import type { Settings } from '@overlay/process/settings'
 import { sessionsSettings } from '@overlay/sessions/settings'
+import { migrateSettings } from '@overlay/store/migrate-settings'
 
 /** What each process reads from its environment. */
 export const settingsOfProcesses = {

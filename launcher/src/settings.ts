@@ -1,15 +1,15 @@
 import { networkInterfaces } from 'node:os'
 import { join, resolve } from 'node:path'
 import { providedKeySettings, tokenKeySettings, trustDomainSetting } from '@overlay/pki/settings'
-import { withTlsDirectory } from '@overlay/platform/postgres/migrate'
-import { readSettings, setting, splitAddress, type Values } from '@overlay/platform/process/settings'
+import { readSettings, setting, splitAddress, type Values } from '@overlay/process/settings'
 import {
   consoleSetting,
   ctrlAddressSetting,
   databaseTlsSetting,
   natsTlsSetting,
   processSettings,
-} from '@overlay/platform/process/shared-settings'
+} from '@overlay/process/shared-settings'
+import { withTlsDirectory } from '@overlay/store/postgres/migrate'
 import { checkEnvironment } from './environment.js'
 import { DEFAULT_UID } from './home/account.js'
 import type { LogLimits } from './log-file.js'

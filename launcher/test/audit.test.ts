@@ -1,5 +1,5 @@
 import { type TestDatabase, testDatabase, withClient } from '@overlay/launcher/testing'
-import type { ChangeEvent } from '@overlay/platform/audit'
+import type { ChangeEvent } from '@overlay/store/audit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type AuditQuery, readAudit } from '../src/commands/read-audit.js'
 

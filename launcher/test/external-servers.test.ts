@@ -1,8 +1,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openDatabase } from '@overlay/platform/postgres'
-import { MissingRights, withClient } from '@overlay/platform/postgres/migrate'
+import { openDatabase } from '@overlay/store/postgres'
+import { MissingRights, withClient } from '@overlay/store/postgres/migrate'
 import { expect, onTestFinished, test } from 'vitest'
 import {
   databaseText,

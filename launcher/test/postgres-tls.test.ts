@@ -1,7 +1,7 @@
 import { copyFile, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { tlsWarning, withClient, withTlsDirectory } from '@overlay/platform/postgres/migrate'
+import { tlsWarning, withClient, withTlsDirectory } from '@overlay/store/postgres/migrate'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { explainDatabase } from '../src/servers/external-servers.js'
 import { testCertificates } from '../src/testing/test-certificates.js'

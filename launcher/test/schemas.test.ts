@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { withClient } from '@overlay/platform/postgres/migrate'
+import { withClient } from '@overlay/store/postgres/migrate'
 import { expect, test } from 'vitest'
 import { whileOnlyStart } from '../src/servers/schemas.js'
 import { testDatabase } from '../src/testing/testing.js'

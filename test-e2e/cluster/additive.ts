@@ -1,4 +1,4 @@
-import { isOlder } from '@overlay/platform/postgres/releases'
+import { isOlder } from '@overlay/store/postgres/releases'
 
 /** What the former release may not find in a database: it uses tables and columns as they were. */
 const destructive: readonly (readonly [what: string, pattern: RegExp])[] = [

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isOlder, OLDEST_RELEASE } from '@overlay/platform/postgres/releases'
+import { isOlder, OLDEST_RELEASE } from '@overlay/store/postgres/releases'
 import { describe, expect, test } from 'vitest'
 import { refusalsOf } from './additive.js'
 import { formerRelease, git } from './former-release.js'

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { services } from '@overlay/platform/postgres/prepare-and-migrate'
+import { services } from '@overlay/store/postgres/prepare-and-migrate'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { KubernetesObject } from '../kubernetes/kustomize.js'
 import { type Clients, startClients } from './clients.js'
@@ -40,7 +40,7 @@ describe.skipIf(!canRunPods() && process.env.CI !== 'true')('beside former build
       buildImage(images.before, checkouts.before),
     ])
     // so that the former release goes back to a newer schema, also while there are no migrations since
-    await writeFile(join(image, `packages/platform/migrations/${NEXT}.sql`), '-- Up Migration\nselect 1;\n')
+    await writeFile(join(image, `packages/store/migrations/${NEXT}.sql`), '-- Up Migration\nselect 1;\n')
     former = await developmentObjects(checkouts.former, 'former')
     before = await developmentObjects(checkouts.before, 'before')
     current = await developmentObjects()

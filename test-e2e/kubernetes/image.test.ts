@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { freePort, probeHealth, type TestBus, testBus, withClient } from '@overlay/launcher/testing'
-import { services } from '@overlay/platform/postgres/prepare-and-migrate'
+import { services } from '@overlay/store/postgres/prepare-and-migrate'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { logInAsAdmin } from '../admin.js'
@@ -136,7 +136,7 @@ test('the image has the programs of all parts, migrations and native packages, a
     .map(({ parentPath, name }) => join(parentPath, name).slice(image.length + 1))
   const rest = files.filter(
     (file) =>
-      !/^(services\/\w+|packages\/platform)\/migrations\/[\w-]+\.sql$/.test(file) &&
+      !/^(services\/\w+|packages\/store)\/migrations\/[\w-]+\.sql$/.test(file) &&
       !/^node_modules\/@node-rs\/argon2(-linux-[\w-]+)?\//.test(file),
   )
   expect(rest.sort()).toEqual([
@@ -144,7 +144,7 @@ test('the image has the programs of all parts, migrations and native packages, a
     'gateway/dist/main.js',
     'gateway/dist/tracing-sdk.js',
     'package.json',
-    'packages/platform/dist/migrate.js',
+    'packages/store/dist/migrate.js',
     'services/identity/dist/admin-password.js',
     'services/identity/dist/identity-init.js',
     'services/identity/dist/main.js',
@@ -163,7 +163,7 @@ test('the image has the programs of all parts, migrations and native packages, a
 test('an owner that may not create roles is shown the SQL, without what proves passwords', async () => {
   const server = process.env.OVERLAY_TEST_POSTGRES_URL ?? ''
   await withClient(server, (client) => client.query(`alter role ${database.name} nocreaterole`))
-  const { code, output } = await perform('packages/platform/dist/migrate.js', migration())
+  const { code, output } = await perform('packages/store/dist/migrate.js', migration())
   await withClient(server, (client) => client.query(`alter role ${database.name} createrole`))
   expect(code).toBe(1)
   expect(output).toContain(`create role "${roleOf('policy')}"`)
@@ -191,7 +191,7 @@ test('all commands and processes run from the files of the image alone', async (
   const ofIdentity = { DATABASE_URL: database.urlOf(roleOf('identity')) }
   const ofAdmin = { ...ofIdentity, OVERLAY_ADMIN_PASSWORD: 'geheim-geheim' }
   const setUp = async () => {
-    await command('packages/platform/dist/migrate.js', migration())
+    await command('packages/store/dist/migrate.js', migration())
     const keys = await command('services/pki/dist/pki-init.js', { ...ofPki, ...addresses })
     return { keys, admin: await command('services/identity/dist/identity-init.js', ofAdmin) }
   }

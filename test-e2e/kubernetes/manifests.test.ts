@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { LONGEST_STOP_MS } from '../../packages/platform/src/process/process.js'
-import { splitAddress } from '../../packages/platform/src/process/settings.js'
+import { LONGEST_STOP_MS } from '../../packages/process/src/process.js'
+import { splitAddress } from '../../packages/process/src/settings.js'
 import { type KubernetesObject, render, unavailableAfter } from './kustomize.js'
 import { type Compare, readOperatorKinds } from './operator-kinds.js'
 import { validate } from './validate.js'
@@ -135,7 +135,7 @@ describe.each(folders)('%s', (folder) => {
       'services/pki/dist/main.js': service('pki', 'pki-key'),
       'services/policy/dist/main.js': service('policy'),
       'services/sessions/dist/main.js': service('sessions'),
-      'packages/platform/dist/migrate.js': [
+      'packages/store/dist/migrate.js': [
         'database-owner',
         'pki-key',
         ...databases,

@@ -1,5 +1,5 @@
 import { settingsOfCommands, settingsOfProcesses } from '../../launcher/src/process-settings.js'
-import type { Settings } from '../../packages/platform/src/process/settings.js'
+import type { Settings } from '../../packages/process/src/settings.js'
 import type { KubernetesObject } from './kustomize.js'
 
 export const parts = ['gateway', 'identity', 'pki', 'policy', 'sessions'] as const
@@ -12,7 +12,7 @@ const settingsOfPrograms: Readonly<Record<string, Settings>> = {
   'services/pki/dist/main.js': settingsOfProcesses.pki,
   'services/policy/dist/main.js': settingsOfProcesses.policy,
   'services/sessions/dist/main.js': settingsOfProcesses.sessions,
-  'packages/platform/dist/migrate.js': settingsOfCommands.migrate,
+  'packages/store/dist/migrate.js': settingsOfCommands.migrate,
   'services/pki/dist/pki-init.js': settingsOfCommands['pki-init'],
   'services/identity/dist/identity-init.js': settingsOfCommands['identity-init'],
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { settingsOfCommands, settingsOfProcesses } from '../../launcher/src/process-settings.js'
 import { launcherSettings } from '../../launcher/src/settings.js'
-import { settingsTable } from '../../packages/platform/src/process/settings.js'
+import { settingsTable } from '../../packages/process/src/settings.js'
 
 // `npx vitest run test-e2e/tests/settings -u` updates the file
 test('the table of settings in the documentation matches the declarations', async () => {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type ReceivedSpan, startCollector, type TestCollector } from '@overlay/platform/tracing/testing'
+import { type ReceivedSpan, startCollector, type TestCollector } from '@overlay/process/tracing/testing'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Network, startNetwork } from '../network.js'
 import { startTraffic, type Traffic } from '../traffic.js'

@@ -10,6 +10,7 @@ import {
   texts,
   time,
 } from '@overlay/model/schema'
+import { Fault, invalid } from '@overlay/rpc'
 import {
   auditFilter,
   changeNamed,
@@ -19,8 +20,7 @@ import {
   type Place,
   placeOf,
   unknownChange,
-} from '@overlay/platform/audit'
-import { Fault, invalid } from '@overlay/rpc'
+} from '@overlay/store/audit'
 import { type AuditQuery, isSchema, readAudit, readAuditedChange } from '../clients/read-audit.js'
 import type { Services } from '../clients/services.js'
 import { around } from '../http/answer.js'

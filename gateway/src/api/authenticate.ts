@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import { clientAddressOf } from '@overlay/platform/tls'
+import { clientAddressOf } from '@overlay/process/tls'
 import { type ApiSession, type AuthenticateRequest, type Context, Fault } from '@overlay/rpc'
 import { sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'

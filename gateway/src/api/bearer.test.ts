@@ -1,4 +1,4 @@
-import { newTokenKey, publishedKeys, signToken } from '@overlay/platform/tokens/testing'
+import { newTokenKey, publishedKeys, signToken } from '@overlay/process/tokens/testing'
 import { Fault } from '@overlay/rpc'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { sessionFor } from '../testing/fakes.js'

@@ -1,5 +1,5 @@
 import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
-import { newTokenKey, signToken } from '@overlay/platform/tokens/testing'
+import { newTokenKey, signToken } from '@overlay/process/tokens/testing'
 import {
   assert,
   asyncProperty,

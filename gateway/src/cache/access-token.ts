@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { TOKEN_ALGORITHM } from '@overlay/platform/tokens'
+import { TOKEN_ALGORITHM } from '@overlay/process/tokens'
 import { readTokenHead, TokenHeadError } from '@overlay/x509'
 import { errors, type JWTPayload, jwtVerify } from 'jose'
 import { CLIENTS } from '../http/clients.js'

@@ -8,10 +8,10 @@ import {
   type Service,
   transitRouter,
 } from '@overlay/model'
-import type { Followed, FollowLog } from '@overlay/platform/change-log'
-import { metrics } from '@overlay/platform/process'
-import { issuerOf, openTokenKeys, type TokenKeys } from '@overlay/platform/tokens'
+import { metrics } from '@overlay/process'
+import { issuerOf, openTokenKeys, type TokenKeys } from '@overlay/process/tokens'
 import { type Change, type Context, ownContext, type Positions, traceparentOf } from '@overlay/rpc'
+import type { Followed, FollowLog } from '@overlay/store/change-log'
 import type { Services } from '../clients/services.js'
 import { requestId } from '../http/ids.js'
 import { followChanges } from './follow.js'

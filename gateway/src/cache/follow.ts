@@ -1,4 +1,3 @@
-import { type Followed, type FollowLog, follow } from '@overlay/platform/change-log'
 import {
   type Changes as ChangesMessage,
   Fault,
@@ -6,6 +5,7 @@ import {
   type Position,
   type Positions,
 } from '@overlay/rpc'
+import { type Followed, type FollowLog, follow } from '@overlay/store/change-log'
 import type { Changes } from '../clients/services.js'
 import type { WritePositions } from './write-positions.js'
 

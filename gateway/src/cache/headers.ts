@@ -1,4 +1,3 @@
-import { type Followed, type FollowLog, follow, isAtLeast, latest } from '@overlay/platform/change-log'
 import {
   type Context,
   type Methods,
@@ -6,6 +5,7 @@ import {
   type PolicyServiceService,
   type Positions,
 } from '@overlay/rpc'
+import { type Followed, type FollowLog, follow, isAtLeast, latest } from '@overlay/store/change-log'
 import { openCache } from './cache.js'
 import type { Gauged } from './lru.js'
 import type { WritePositions } from './write-positions.js'

@@ -1,5 +1,5 @@
-import { type Followed, isAtLeast } from '@overlay/platform/change-log'
 import type { Context, Positions } from '@overlay/rpc'
+import { type Followed, isAtLeast } from '@overlay/store/change-log'
 import type { Entities } from '../clients/services.js'
 import { type PreparedBody, prepareBody } from '../http/send.js'
 import { openCache } from './cache.js'

@@ -1,4 +1,4 @@
-import { ownBytes } from '@overlay/platform/bytes'
+import { ownBytes } from '@overlay/process/bytes'
 import { type ApiSession, goTime, type Position } from '@overlay/rpc'
 import { expirationSeconds, type Session } from '../http/session.js'
 import type { AccessToken } from './access-token.js'

@@ -1,4 +1,4 @@
-import { newTokenKey, signToken } from '@overlay/platform/tokens/testing'
+import { newTokenKey, signToken } from '@overlay/process/tokens/testing'
 import { Fault, ownContext, type Position } from '@overlay/rpc'
 import { beforeEach, expect, test } from 'vitest'
 import { ALICE, sessionFor } from '../testing/fakes.js'

@@ -1,5 +1,5 @@
-import { isAtLeast } from '@overlay/platform/change-log'
 import type { Position, Positions } from '@overlay/rpc'
+import { isAtLeast } from '@overlay/store/change-log'
 
 /** The last position of each schema that was written through this gateway. Its later reads show those writes. */
 export interface WritePositions {

@@ -1,6 +1,6 @@
 import type { Service } from '@overlay/model'
-import { comparePlaces, mergePages, type Page, type Place, placeIn } from '@overlay/platform/audit'
 import { type Context, Fault } from '@overlay/rpc'
+import { comparePlaces, mergePages, type Page, type Place, placeIn } from '@overlay/store/audit'
 import type { Services } from './services.js'
 
 export interface AuditQuery {

@@ -1,5 +1,5 @@
-import { type Log, metrics } from '@overlay/platform/process'
-import { clientAddressOf } from '@overlay/platform/tls'
+import { type Log, metrics } from '@overlay/process'
+import { clientAddressOf } from '@overlay/process/tls'
 import type { RequestContext } from './request-context.js'
 
 /** One answered request, for log and metrics. */

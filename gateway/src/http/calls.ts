@@ -1,4 +1,4 @@
-import { clientAddressOf } from '@overlay/platform/tls'
+import { clientAddressOf } from '@overlay/process/tls'
 import { type Caller, type Context, contextEnding, type Positions, system, traceparentOf } from '@overlay/rpc'
 import type { Exchange } from './exchange.js'
 import type { RequestContext } from './request-context.js'

@@ -5,7 +5,7 @@ import { type AddressInfo, BlockList, connect, createServer, type Socket } from 
 import { Duplex } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { makeCertificate, rsaOf } from '../testing/certificates.js'
 import { ADMIN } from '../testing/fakes.js'

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { newTokenKey, publishedKeys, signToken } from '@overlay/platform/tokens/testing'
+import { newTokenKey, publishedKeys, signToken } from '@overlay/process/tokens/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { limits } from '../settings.js'

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
-import { clientAddressOf, presentedChain, presentedLeaf } from '@overlay/platform/tls'
+import { clientAddressOf, presentedChain, presentedLeaf } from '@overlay/process/tls'
 
 /** The certificate that the client presented on this connection, unverified, without the others. */
 export const peerLeaf = ({ socket }: IncomingMessage): Buffer | undefined =>

@@ -1,5 +1,5 @@
 import type { RequestListener, ServerResponse } from 'node:http'
-import { clientSourceOf } from '@overlay/platform/tls'
+import { clientSourceOf } from '@overlay/process/tls'
 import { asFault, Fault, type Place, type Positions, tracing } from '@overlay/rpc'
 import { Hono } from 'hono'
 import type { AccessRecord } from './access-log.js'

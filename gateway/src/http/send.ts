@@ -1,7 +1,7 @@
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { createGzip, gzip } from 'node:zlib'
-import { ownBytes } from '@overlay/platform/bytes'
+import { ownBytes } from '@overlay/process/bytes'
 import type { Answer } from './endpoint.js'
 import type { RequestContext } from './request-context.js'
 import { CREDENTIAL_HEADERS } from './session.js'

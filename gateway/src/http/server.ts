@@ -11,7 +11,7 @@ import {
   limitConnections,
   type ServerKey,
   secureOptions,
-} from '@overlay/platform/tls'
+} from '@overlay/process/tls'
 import { Fault } from '@overlay/rpc'
 import { MAX_HEADERS } from './credentials.js'
 import { requestId } from './ids.js'

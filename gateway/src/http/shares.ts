@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import { retryAfter } from '@overlay/rpc'
 
 /** Requests are counted in windows of a second. */

@@ -1,4 +1,4 @@
-import { TOKEN_ALGORITHM } from '@overlay/platform/tokens'
+import { TOKEN_ALGORITHM } from '@overlay/process/tokens'
 import { type PreparedBody, prepareBody } from '../http/send.js'
 import { GRANTS } from './tokens.js'
 

@@ -1,4 +1,4 @@
-import { clientAddressOf } from '@overlay/platform/tls'
+import { clientAddressOf } from '@overlay/process/tls'
 import { Fault, faults, type LoginState } from '@overlay/rpc'
 import { jsonBytes, raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'

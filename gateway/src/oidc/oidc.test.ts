@@ -1,5 +1,5 @@
-import { openLog } from '@overlay/platform/process'
-import { newTokenKey, publishedKeys, signToken } from '@overlay/platform/tokens/testing'
+import { openLog } from '@overlay/process'
+import { newTokenKey, publishedKeys, signToken } from '@overlay/process/tokens/testing'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { accessLog } from '../http/access-log.js'
 import { ALICE, sessionFor } from '../testing/fakes.js'

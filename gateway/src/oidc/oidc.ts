@@ -1,5 +1,5 @@
-import type { LineLog } from '@overlay/platform/process'
-import { issuerOf } from '@overlay/platform/tokens'
+import type { LineLog } from '@overlay/process'
+import { issuerOf } from '@overlay/process/tokens'
 import type { GatewayCaches } from '../cache/caches.js'
 import type { Services } from '../clients/services.js'
 import type { MountedApi } from '../http/endpoint.js'

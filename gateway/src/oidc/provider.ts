@@ -1,5 +1,5 @@
-import { boundedLines, type LineLog, printable } from '@overlay/platform/process'
-import { clientAddressOf } from '@overlay/platform/tls'
+import { boundedLines, type LineLog, printable } from '@overlay/process'
+import { clientAddressOf } from '@overlay/process/tls'
 import { sourceOf } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { CLIENTS } from '../http/clients.js'

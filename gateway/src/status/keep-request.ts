@@ -1,5 +1,5 @@
-import { isSlow, keepRefusal, keepSlow } from '@overlay/platform/process'
-import { clientAddressOf } from '@overlay/platform/tls'
+import { isSlow, keepRefusal, keepSlow } from '@overlay/process'
+import { clientAddressOf } from '@overlay/process/tls'
 import type { AccessRecord } from '../http/access-log.js'
 
 export const STATUS_API = 'status'

@@ -1,4 +1,4 @@
-import { describeProcess } from '@overlay/platform/process'
+import { describeProcess } from '@overlay/process'
 import type { Context, ProcessDescription } from '@overlay/rpc'
 import { openLateness } from './lateness.js'
 import type { DescribedReplica, DescribeReplicas } from './replicas.js'

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { openLimit, reconnect } from '@overlay/platform/async'
-import { changeIdOf, type Page, type Place, type PlacedChange } from '@overlay/platform/audit'
-import type { FollowLog } from '@overlay/platform/change-log'
+import { openLimit, reconnect } from '@overlay/process/async'
 import { type Context, ownContext } from '@overlay/rpc'
+import { changeIdOf, type Page, type Place, type PlacedChange } from '@overlay/store/audit'
+import type { FollowLog } from '@overlay/store/change-log'
 import type { AuditQuery } from '../clients/read-audit.js'
 import { type EventSource, openSharedSource } from './shared-source.js'
 

@@ -1,6 +1,6 @@
-import { reconnect, withWatchdog } from '@overlay/platform/async'
-import type { FollowLog } from '@overlay/platform/change-log'
+import { reconnect, withWatchdog } from '@overlay/process/async'
 import { type Methods, ownContext, type SessionsServiceService } from '@overlay/rpc'
+import type { FollowLog } from '@overlay/store/change-log'
 import { type EventSource, openSharedSource } from './shared-source.js'
 
 /** The service sends a message each second. */

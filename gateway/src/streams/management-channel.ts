@@ -9,7 +9,7 @@ import {
   type Outgoing,
   openChannel,
 } from '@overlay/channel'
-import { openLimit } from '@overlay/platform/async'
+import { openLimit } from '@overlay/process/async'
 import type { EventSource } from './shared-source.js'
 import {
   eventTypeOf,

@@ -1,4 +1,4 @@
-import { deferred } from '@overlay/platform/async'
+import { deferred } from '@overlay/process/async'
 import { expect, test, vi } from 'vitest'
 import { type EventSink, openSharedSource } from './shared-source.js'
 

@@ -1,4 +1,4 @@
-import type { Health } from '@overlay/platform/process'
+import type { Health } from '@overlay/process'
 import type { Answer } from '../http/endpoint.js'
 import { accepts } from '../http/negotiate.js'
 import type { RequestContext } from '../http/request-context.js'

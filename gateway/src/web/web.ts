@@ -1,4 +1,4 @@
-import type { Health } from '@overlay/platform/process'
+import type { Health } from '@overlay/process'
 import type { MountedApi } from '../http/endpoint.js'
 import { accepts } from '../http/negotiate.js'
 import type { Page, Pages } from '../http/pages.js'

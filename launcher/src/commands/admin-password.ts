@@ -7,7 +7,7 @@ import {
   passwordUsage,
   readPasswordArguments,
 } from '@overlay/identity/password-command'
-import { openLog } from '@overlay/platform/process'
+import { openLog } from '@overlay/process'
 import { exists } from '../home/exists.js'
 import { passwordFile } from '../home/home-files.js'
 import { requireInstallation } from '../home/installation.js'

@@ -1,4 +1,4 @@
-import type { ChangeEvent } from '@overlay/platform/audit'
+import type { ChangeEvent } from '@overlay/store/audit'
 import { expect, test } from 'vitest'
 import { auditText } from './audit-text.js'
 

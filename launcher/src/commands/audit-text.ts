@@ -1,5 +1,5 @@
-import type { ChangeEvent } from '@overlay/platform/audit'
-import { printable } from '@overlay/platform/process/printable'
+import { printable } from '@overlay/process/printable'
+import type { ChangeEvent } from '@overlay/store/audit'
 
 /** One line for people: time, author, address, operation, entity, changed fields, request. */
 export function auditText(event: ChangeEvent): string {

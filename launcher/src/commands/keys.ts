@@ -1,6 +1,6 @@
 import { keysUsage, readKeysArguments, runKeysCommand } from '@overlay/pki/keys-command'
 import { tokenKeyRulesOf } from '@overlay/pki/settings'
-import { openLog } from '@overlay/platform/process'
+import { openLog } from '@overlay/process'
 import { requireInstallation } from '../home/installation.js'
 import { requireOwnSchema, roleUrl } from '../servers/schemas.js'
 import { readLauncherSettings } from '../settings.js'

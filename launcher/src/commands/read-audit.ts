@@ -5,9 +5,9 @@ import {
   type Place,
   placeIn,
   readChanges,
-} from '@overlay/platform/audit'
-import { openDatabase } from '@overlay/platform/postgres'
-import { withClient } from '@overlay/platform/postgres/migrate'
+} from '@overlay/store/audit'
+import { openDatabase } from '@overlay/store/postgres'
+import { withClient } from '@overlay/store/postgres/migrate'
 import { services } from '../servers/schemas.js'
 
 /** Which changes to look for. Absent: all. */

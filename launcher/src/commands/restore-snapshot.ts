@@ -1,13 +1,13 @@
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { migrateTo, prepareSchemas } from '@overlay/platform/postgres/migrate'
 import {
   checkContents,
   type ImportOptions,
   importSnapshot,
   readManifest,
   requireUnused,
-} from '@overlay/platform/snapshot'
+} from '@overlay/maintenance/snapshot'
+import { migrateTo, prepareSchemas } from '@overlay/store/postgres/migrate'
 import { accountsOf } from '../home/account.js'
 import { ignoreMissing } from '../home/file-errors.js'
 import { type Home, openHome } from '../home/home.js'

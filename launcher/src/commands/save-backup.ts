@@ -1,6 +1,5 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { withClient } from '@overlay/platform/postgres/migrate'
 import {
   checkContents,
   exportSchema,
@@ -10,7 +9,8 @@ import {
   type StoredTable,
   sync,
   writeManifest,
-} from '@overlay/platform/snapshot'
+} from '@overlay/maintenance/snapshot'
+import { withClient } from '@overlay/store/postgres/migrate'
 import { exists } from '../home/exists.js'
 import { ignoreMissing } from '../home/file-errors.js'
 import { passwordFile, secretsFile } from '../home/home-files.js'

@@ -1,4 +1,4 @@
-import { columns } from '@overlay/platform/process/columns'
+import { columns } from '@overlay/process/columns'
 import type { ProcessStatus, Status } from './read-status.js'
 
 const summaries: Readonly<Record<Status['state'], string>> = {

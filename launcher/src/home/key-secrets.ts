@@ -1,5 +1,5 @@
-import { isSharedSeal, unseal } from '@overlay/platform/postgres'
-import { type Manifest, storedRows } from '@overlay/platform/snapshot'
+import { type Manifest, storedRows } from '@overlay/maintenance/snapshot'
+import { isSharedSeal, unseal } from '@overlay/store/postgres'
 import type { Secrets } from './secrets.js'
 
 /** Fails unless the secrets open the private keys and second factors of a snapshot, which stay encrypted in it. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmod, chown, mkdir, readdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { openSerial, runPeriodically } from '@overlay/platform/async'
+import { openSerial, runPeriodically } from '@overlay/process/async'
 import { type CertifiedKey, issueProcess, openSigner } from '@overlay/x509'
 import { errorText } from '../error-text.js'
 import type { Account } from './account.js'

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openLog } from '@overlay/platform/process'
+import { openLog } from '@overlay/process'
 import { expect, onTestFinished, test } from 'vitest'
 import { fatalReason, fatalReasonIn, lengthOf } from './fatal-reason.js'
 

@@ -1,6 +1,6 @@
 import { get } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Health } from '@overlay/platform/process'
+import type { Health } from '@overlay/process'
 
 export interface OpsAnswer {
   readonly status: number

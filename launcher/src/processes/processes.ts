@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { splitAddress } from '@overlay/platform/process/settings'
+import { splitAddress } from '@overlay/process/settings'
 import type { Account } from '../home/account.js'
 import type { Secrets } from '../home/secrets.js'
 import { projectRoot } from '../project-root.js'

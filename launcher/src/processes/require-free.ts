@@ -1,4 +1,4 @@
-import { splitAddress } from '@overlay/platform/process/settings'
+import { splitAddress } from '@overlay/process/settings'
 import { type AddressSettings, collide, listenError, listenProblem } from './ports.js'
 
 /** An address at which the product listens. */

@@ -1,4 +1,4 @@
-import { serveOps } from '@overlay/platform/process'
+import { serveOps } from '@overlay/process'
 import { expect, test } from 'vitest'
 import { freePort } from './ports.js'
 import { serveMetrics } from './serve-metrics.js'

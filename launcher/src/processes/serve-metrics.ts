@@ -1,5 +1,5 @@
-import { coalesced } from '@overlay/platform/async'
-import { type Health, nodeMetrics, processMetrics, serveOps } from '@overlay/platform/process'
+import { type Health, nodeMetrics, processMetrics, serveOps } from '@overlay/process'
+import { coalesced } from '@overlay/process/async'
 import { errorText } from '../error-text.js'
 import { askOps, problemsIn, readinessOf } from './health.js'
 import { type MetricsText, mergeMetrics } from './merge-metrics.js'

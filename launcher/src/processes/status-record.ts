@@ -1,5 +1,5 @@
-import { openSerial } from '@overlay/platform/async'
-import { type Build, build } from '@overlay/platform/process'
+import { type Build, build } from '@overlay/process'
+import { openSerial } from '@overlay/process/async'
 import { errorText } from '../error-text.js'
 import type { Home } from '../home/home.js'
 import type { ProcessPlan } from './processes.js'

@@ -1,4 +1,4 @@
-import { openBackoff } from '@overlay/platform/async/backoff'
+import { openBackoff } from '@overlay/process/async/backoff'
 import type { RunningProcess } from './die-with-parent.js'
 
 /** A process that is restarted when it ends by itself. */

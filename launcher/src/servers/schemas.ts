@@ -6,12 +6,12 @@ import {
   type ServiceSchema,
   stateOf,
   withClient,
-} from '@overlay/platform/postgres/migrate'
+} from '@overlay/store/postgres/migrate'
 import {
   prepareAndMigrate as migrateAt,
   migrationsAt,
   services,
-} from '@overlay/platform/postgres/prepare-and-migrate'
+} from '@overlay/store/postgres/prepare-and-migrate'
 import type { Secrets } from '../home/secrets.js'
 import { projectRoot } from '../project-root.js'
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { chmod } from 'node:fs/promises'
 import { join } from 'node:path'
-import { withClient } from '@overlay/platform/postgres/migrate'
+import { withClient } from '@overlay/store/postgres/migrate'
 import { type Account, chownTo, ownerOf, sharedCache } from '../home/account.js'
 import { dataDirectory, type Home } from '../home/home.js'
 import type { ProcessCertificates } from '../home/process-certificates.js'

@@ -1,6 +1,6 @@
 import { appendFile, copyFile, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { withClient } from '@overlay/platform/postgres/migrate'
+import { withClient } from '@overlay/store/postgres/migrate'
 import { type Account, chownAll, chownTo } from '../home/account.js'
 import type { Upstream } from './test-postgres.js'
 

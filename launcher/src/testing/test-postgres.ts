@@ -86,7 +86,7 @@ export async function testPostgres({
   }
   async function query(text: string): Promise<void> {
     // the set-up of all tests loads this file, and finds no other packages
-    const { withClient } = await import('@overlay/platform/postgres/migrate')
+    const { withClient } = await import('@overlay/store/postgres/migrate')
     await withClient(server.url, (client) => client.query(text))
   }
   return {

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { withClient } from '@overlay/platform/postgres/migrate'
+import { withClient } from '@overlay/store/postgres/migrate'
 import type pg from 'pg'
 import { freePort } from '../processes/ports.js'
 import { busUser, startBroker } from '../servers/broker.js'

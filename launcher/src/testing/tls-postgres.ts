@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { withClient } from '@overlay/platform/postgres/migrate'
+import { withClient } from '@overlay/store/postgres/migrate'
 import { accountsOf, DEFAULT_UID } from '../home/account.js'
 import { services } from '../servers/schemas.js'
 import { testCertificates } from './test-certificates.js'

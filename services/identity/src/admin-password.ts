@@ -1,5 +1,5 @@
-import { withTlsDirectory } from '@overlay/platform/postgres'
-import { openLog, readSettings } from '@overlay/platform/process'
+import { openLog, readSettings } from '@overlay/process'
+import { withTlsDirectory } from '@overlay/store/postgres'
 import {
   askPassword,
   passwordReport,

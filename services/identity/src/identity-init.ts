@@ -1,5 +1,5 @@
-import { withTlsDirectory } from '@overlay/platform/postgres'
-import { openLog, readSettings, runProgram } from '@overlay/platform/process'
+import { openLog, readSettings, runProgram } from '@overlay/process'
+import { withTlsDirectory } from '@overlay/store/postgres'
 import { initIdentity } from './init.js'
 import { initSettings } from './settings.js'
 

@@ -1,7 +1,5 @@
-import { announcing, fabricEvents } from '@overlay/platform/change-log'
-import type { PartProcess } from '@overlay/platform/part'
-import { readSettings } from '@overlay/platform/process'
-import { healthOf, runService } from '@overlay/platform/service'
+import { readSettings } from '@overlay/process'
+import type { PartProcess } from '@overlay/process/component'
 import {
   AuditServiceService,
   ChangeServiceService,
@@ -13,6 +11,8 @@ import {
   PkiServiceService,
   remote,
 } from '@overlay/rpc'
+import { healthOf, runService } from '@overlay/service'
+import { announcing, fabricEvents } from '@overlay/store/change-log'
 import { startHousekeeping } from './jobs/housekeeping.js'
 import { emitEnded } from './login/session-event.js'
 import { openService } from './service.js'

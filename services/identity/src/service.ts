@@ -1,5 +1,14 @@
+import { catchUpFirst } from '@overlay/maintenance'
 import { identity, type Service as ServiceName } from '@overlay/model'
-import { disposeAll } from '@overlay/platform/async'
+import { disposeAll } from '@overlay/process/async'
+import { issuerOf } from '@overlay/process/tokens'
+import {
+  CREDENTIALS,
+  type MaintenanceServiceService,
+  type Methods,
+  type PkiServiceService,
+} from '@overlay/rpc'
+import { auditedRefusals, openPauseReports, openRefusals, type ServiceDeps } from '@overlay/service'
 import {
   type Bus,
   type ChangeLog,
@@ -10,17 +19,8 @@ import {
   startConsumers,
   type WaitForFollowers,
   watchKinds,
-} from '@overlay/platform/change-log'
-import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
-import { catchUpFirst } from '@overlay/platform/maintenance'
-import { auditedRefusals, openPauseReports, openRefusals, type ServiceDeps } from '@overlay/platform/service'
-import { issuerOf } from '@overlay/platform/tokens'
-import {
-  CREDENTIALS,
-  type MaintenanceServiceService,
-  type Methods,
-  type PkiServiceService,
-} from '@overlay/rpc'
+} from '@overlay/store/change-log'
+import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/store/kind-store'
 import type { Logger } from 'pino'
 import { pkiChecks, pkiConsumer } from './consumers/pki.js'
 import { policyChecks, policyConsumer } from './consumers/policy.js'

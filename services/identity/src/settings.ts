@@ -8,7 +8,7 @@ import {
   setting,
   tokenSettings,
   type Values,
-} from '@overlay/platform/process'
+} from '@overlay/process'
 import type { HashSettings } from './credentials/hashing.js'
 import type { Lifetimes } from './domain/lifetimes.js'
 import type { TokenLifetimes } from './domain/oidc-claims.js'

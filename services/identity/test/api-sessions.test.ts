@@ -1,4 +1,4 @@
-import { noQuery } from '@overlay/platform/kind-store'
+import { noQuery } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { reapSessions } from '../src/jobs/session-reaper.js'

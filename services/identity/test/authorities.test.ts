@@ -1,4 +1,4 @@
-import { withLoadedRows } from '@overlay/platform/change-log'
+import { withLoadedRows } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { pkiEffects } from '../src/consumers/pki.js'

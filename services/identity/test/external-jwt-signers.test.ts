@@ -1,4 +1,4 @@
-import { noQuery } from '@overlay/platform/kind-store'
+import { noQuery } from '@overlay/store/kind-store'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { authority } from './certificates.js'
 import { as, bytes, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'

@@ -1,8 +1,5 @@
 import { setInterval } from 'node:timers/promises'
 import { testDatabase } from '@overlay/launcher/testing'
-import { type Bus, type ChangeLog, noBus, openChangeLog, type Source } from '@overlay/platform/change-log'
-import { encodeViews } from '@overlay/platform/kind-store'
-import { type Database, type Db, openDatabase } from '@overlay/platform/postgres'
 import {
   type Caller,
   type Change,
@@ -18,6 +15,9 @@ import {
   ownContext,
   type Position,
 } from '@overlay/rpc'
+import { type Bus, type ChangeLog, noBus, openChangeLog, type Source } from '@overlay/store/change-log'
+import { encodeViews } from '@overlay/store/kind-store'
+import { type Database, type Db, openDatabase } from '@overlay/store/postgres'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import type { TokenSettings } from '../src/external-tokens/external-tokens.js'

@@ -1,4 +1,4 @@
-import { noQuery } from '@overlay/platform/kind-store'
+import { noQuery } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { codeAt } from '../src/domain/second-factor.js'

@@ -1,5 +1,5 @@
-import { noQuery } from '@overlay/platform/kind-store'
 import type { ListQuery } from '@overlay/rpc'
+import { noQuery } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {

@@ -1,5 +1,5 @@
-import { removeOldGuesses } from '@overlay/platform/guesses'
 import type { Context, Fault } from '@overlay/rpc'
+import { removeOldGuesses } from '@overlay/store/guesses'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {

@@ -1,4 +1,4 @@
-import { type Guess, guessHistory, pauseOf } from '@overlay/platform/guesses'
+import { type Guess, guessHistory, pauseOf } from '@overlay/store/guesses'
 import { fingerprintOf } from '@overlay/x509'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'

@@ -1,5 +1,5 @@
 import type { Field } from '@overlay/model'
-import { openDatabase } from '@overlay/platform/postgres'
+import { openDatabase } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { Replica, TestIdentity } from './identity.js'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { newTokenKey, signToken } from '@overlay/platform/tokens/testing'
+import { newTokenKey, signToken } from '@overlay/process/tokens/testing'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Replica, system, type TestIdentity, testIdentity } from './identity.js'

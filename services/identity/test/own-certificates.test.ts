@@ -1,5 +1,5 @@
-import { noQuery } from '@overlay/platform/kind-store'
 import type { IssuedCertificate } from '@overlay/rpc'
+import { noQuery } from '@overlay/store/kind-store'
 import { fingerprintOf } from '@overlay/x509'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'

@@ -1,6 +1,6 @@
-import { recordingDeletions, withLoadedRows } from '@overlay/platform/change-log'
-import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Change } from '@overlay/rpc'
+import { recordingDeletions, withLoadedRows } from '@overlay/store/change-log'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { raw } from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { policyEffects } from '../src/consumers/policy.js'

@@ -1,4 +1,4 @@
-import type { Tx } from '@overlay/platform/postgres'
+import type { Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { reserveRouterName } from '../src/methods/reserve-router-name.js'

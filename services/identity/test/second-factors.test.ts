@@ -1,5 +1,5 @@
-import { seal, unseal } from '@overlay/platform/postgres'
 import { CREDENTIALS } from '@overlay/rpc'
+import { seal, unseal } from '@overlay/store/postgres'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'

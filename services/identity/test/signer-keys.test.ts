@@ -1,6 +1,6 @@
 import { BlockList } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import type { Tx } from '@overlay/platform/postgres'
+import type { Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { certify } from './certificates.js'

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { newTokenKey, publishedKeys, signToken, type TestKey } from '@overlay/platform/tokens/testing'
+import { newTokenKey, publishedKeys, signToken, type TestKey } from '@overlay/process/tokens/testing'
 
 /** What pki does with the keys of tokens. */
 export interface TokenSigner {

@@ -1,6 +1,6 @@
-import { noBus, openChangeLog } from '@overlay/platform/change-log'
-import { openDatabase } from '@overlay/platform/postgres'
 import { ownContext } from '@overlay/rpc'
+import { noBus, openChangeLog } from '@overlay/store/change-log'
+import { openDatabase } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { TokenKeyRules } from './domain/token-key-plan.js'
 import { advertisedHosts, checkKeys, hostsAt } from './keys/check-keys.js'

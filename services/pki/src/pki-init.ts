@@ -1,5 +1,5 @@
-import { withTlsDirectory } from '@overlay/platform/postgres'
-import { openLog, readSettings, runProgram } from '@overlay/platform/process'
+import { openLog, readSettings, runProgram } from '@overlay/process'
+import { withTlsDirectory } from '@overlay/store/postgres'
 import { initPki } from './init.js'
 import { initSettings, tokenKeyRulesOf } from './settings.js'
 

@@ -1,16 +1,16 @@
-import { boundedQueue, disposeAll, type Own, openAll } from '@overlay/platform/async'
+import { catchUpFirst } from '@overlay/maintenance'
+import { boundedQueue, disposeAll, type Own, openAll } from '@overlay/process/async'
+import type { IdentityServiceService, Methods } from '@overlay/rpc'
+import { openPauseReports, openRefusals } from '@overlay/service'
 import {
   type Bus,
   changeService,
   type Source,
   startConsumers,
   type WaitForFollowers,
-} from '@overlay/platform/change-log'
-import { startRemovingGuesses } from '@overlay/platform/guesses'
-import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
-import { catchUpFirst } from '@overlay/platform/maintenance'
-import { openPauseReports, openRefusals } from '@overlay/platform/service'
-import type { IdentityServiceService, Methods } from '@overlay/rpc'
+} from '@overlay/store/change-log'
+import { startRemovingGuesses } from '@overlay/store/guesses'
+import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/store/kind-store'
 import { openSteps } from './consumers/eager-steps.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { untypedOwnerCheck } from './consumers/owners.js'

@@ -7,7 +7,7 @@ import {
   setting,
   tokenSettings,
   type Values,
-} from '@overlay/platform/process'
+} from '@overlay/process'
 import { namePatternsIn } from './domain/router-names.js'
 import type { TokenKeyRules } from './domain/token-key-plan.js'
 

@@ -1,5 +1,5 @@
 import { randomUUID, X509Certificate } from 'node:crypto'
-import { noQuery } from '@overlay/platform/kind-store'
+import { noQuery } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { context, faultOf, type Pki, type Row, startPki } from './network.js'

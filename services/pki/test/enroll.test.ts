@@ -1,5 +1,5 @@
 import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
-import { deferred } from '@overlay/platform/async'
+import { deferred } from '@overlay/process/async'
 import { Fault } from '@overlay/rpc'
 import { fingerprintOfPem } from '@overlay/x509'
 import pino from 'pino'

@@ -1,6 +1,6 @@
 import { createPublicKey, randomUUID, verify, X509Certificate } from 'node:crypto'
-import { withLoadedRows } from '@overlay/platform/change-log'
 import { type Change, type EnrollmentWish, Fault } from '@overlay/rpc'
+import { withLoadedRows } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openSteps } from '../src/consumers/eager-steps.js'

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { noBus, openChangeLog } from '@overlay/platform/change-log'
+import { noBus, openChangeLog } from '@overlay/store/change-log'
 import { forYears, issueCa, issueLeaf, issueServer, openSigner } from '@overlay/x509'
 import pino from 'pino'
 import sql from 'sql-template-tag'

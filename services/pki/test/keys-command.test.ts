@@ -1,5 +1,5 @@
 import { testDatabase } from '@overlay/launcher/testing'
-import { openDatabase } from '@overlay/platform/postgres'
+import { openDatabase } from '@overlay/store/postgres'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'

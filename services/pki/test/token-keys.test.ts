@@ -1,5 +1,5 @@
 import { createHash, createPublicKey, type JsonWebKey, verify } from 'node:crypto'
-import { noBus, openChangeLog } from '@overlay/platform/change-log'
+import { noBus, openChangeLog } from '@overlay/store/change-log'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'

@@ -1,6 +1,5 @@
-import type { PartProcess } from '@overlay/platform/part'
-import { readSettings } from '@overlay/platform/process'
-import { healthOf, runService } from '@overlay/platform/service'
+import { readSettings } from '@overlay/process'
+import type { PartProcess } from '@overlay/process/component'
 import {
   AuditServiceService,
   ChangeServiceService,
@@ -11,6 +10,7 @@ import {
   remote,
   SessionsServiceService,
 } from '@overlay/rpc'
+import { healthOf, runService } from '@overlay/service'
 import { openReadiness } from './engine/readiness.js'
 import { openService } from './service.js'
 import { policySettings } from './settings.js'

@@ -1,14 +1,9 @@
+import { catchUpFirst } from '@overlay/maintenance'
 import { kinds as allKinds, postureCheckType, serviceEdgeRouterPolicy } from '@overlay/model'
-import { disposeAll } from '@overlay/platform/async'
-import {
-  changeService,
-  type Loaders,
-  startConsumers,
-  type WaitForFollowers,
-} from '@overlay/platform/change-log'
-import { entityService, kind, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
-import { catchUpFirst } from '@overlay/platform/maintenance'
+import { disposeAll } from '@overlay/process/async'
 import type { Methods, SessionsServiceService } from '@overlay/rpc'
+import { changeService, type Loaders, startConsumers, type WaitForFollowers } from '@overlay/store/change-log'
+import { entityService, kind, loadersOf, namesFrom, type Viewer } from '@overlay/store/kind-store'
 import { ownChecks } from './consumers/checks.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'

@@ -1,4 +1,4 @@
-import { peersSetting, serviceSettings } from '@overlay/platform/process'
+import { peersSetting, serviceSettings } from '@overlay/process'
 
 /** Everything that this process reads from its environment. */
 export const policySettings = {

@@ -1,4 +1,4 @@
-import { type Check, copies } from '@overlay/platform/maintenance'
+import { type Check, copies } from '@overlay/maintenance'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { routerEffects } from '../src/consumers/sessions.js'

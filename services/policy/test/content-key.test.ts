@@ -1,5 +1,5 @@
-import { noQuery } from '@overlay/platform/kind-store'
 import type { Position } from '@overlay/rpc'
+import { noQuery } from '@overlay/store/kind-store'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { admin, as, type Network, openNetwork, type Replica } from './network.js'
 

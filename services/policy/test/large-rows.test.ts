@@ -1,4 +1,4 @@
-import { noQuery } from '@overlay/platform/kind-store'
+import { noQuery } from '@overlay/store/kind-store'
 import { expect, test } from 'vitest'
 import { admin, networkOfFile } from './network.js'
 

@@ -1,4 +1,5 @@
 import { testBus, testDatabase } from '@overlay/launcher/testing'
+import { type Caller, type Context, ownContext, type Position, type Selection } from '@overlay/rpc'
 import {
   type ChangeLog,
   localSource,
@@ -6,10 +7,9 @@ import {
   openChangeLog,
   type RowChange,
   type Source,
-} from '@overlay/platform/change-log'
-import { noQuery, type Viewer } from '@overlay/platform/kind-store'
-import { type Database, openDatabase } from '@overlay/platform/postgres'
-import { type Caller, type Context, ownContext, type Position, type Selection } from '@overlay/rpc'
+} from '@overlay/store/change-log'
+import { noQuery, type Viewer } from '@overlay/store/kind-store'
+import { type Database, openDatabase } from '@overlay/store/postgres'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll } from 'vitest'

@@ -1,4 +1,4 @@
-import { untilAborted } from '@overlay/platform/async'
+import { untilAborted } from '@overlay/process/async'
 import { Fault } from '@overlay/rpc'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'

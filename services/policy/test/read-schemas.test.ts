@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { Source } from '@overlay/platform/change-log'
+import type { Source } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { admin, as, named, networkOfFile } from './network.js'

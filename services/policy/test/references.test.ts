@@ -1,5 +1,5 @@
-import { POOL_SIZE, type Tx } from '@overlay/platform/postgres'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
+import { POOL_SIZE, type Tx } from '@overlay/store/postgres'
 import sql, { raw } from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { admin, as, named, networkOfFile } from './network.js'

@@ -1,5 +1,5 @@
 import { kinds } from '@overlay/model'
-import { deferred } from '@overlay/platform/async'
+import { deferred } from '@overlay/process/async'
 import { expect, test, vi } from 'vitest'
 import { admin, as, named, networkOfFile } from './network.js'
 

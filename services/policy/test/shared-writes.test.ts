@@ -1,5 +1,5 @@
 import { kinds } from '@overlay/model'
-import type { Tx } from '@overlay/platform/postgres'
+import type { Tx } from '@overlay/store/postgres'
 import sql, { raw } from 'sql-template-tag'
 import { expect, test, vi } from 'vitest'
 import { named, networkOfFile, newName } from './network.js'

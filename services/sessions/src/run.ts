@@ -1,7 +1,6 @@
 import { BlockList } from 'node:net'
-import type { PartProcess } from '@overlay/platform/part'
-import { boundedLines, readSettings } from '@overlay/platform/process'
-import { healthOf, runService } from '@overlay/platform/service'
+import { boundedLines, readSettings } from '@overlay/process'
+import type { PartProcess } from '@overlay/process/component'
 import {
   AuditServiceService,
   ChangeServiceService,
@@ -15,6 +14,7 @@ import {
   remote,
   SessionsServiceService,
 } from '@overlay/rpc'
+import { healthOf, runService } from '@overlay/service'
 import { openService } from './service.js'
 import { sessionsSettings } from './settings.js'
 

@@ -1,5 +1,15 @@
+import { catchUpFirst } from '@overlay/maintenance'
 import { edgeRouter, session, transitRouter } from '@overlay/model'
-import { disposeAll, type Own, openAll } from '@overlay/platform/async'
+import { disposeAll, type Own, openAll } from '@overlay/process/async'
+import {
+  type ChangeServiceService,
+  type EntityServiceService,
+  type IdentityServiceService,
+  type Methods,
+  ownContext,
+  type PkiServiceService,
+  type PolicyServiceService,
+} from '@overlay/rpc'
 import {
   announcing,
   type Bus,
@@ -12,19 +22,9 @@ import {
   type Source,
   startConsumers,
   type WaitForFollowers,
-} from '@overlay/platform/change-log'
-import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/platform/kind-store'
-import { catchUpFirst } from '@overlay/platform/maintenance'
-import { bestEffort } from '@overlay/platform/postgres'
-import {
-  type ChangeServiceService,
-  type EntityServiceService,
-  type IdentityServiceService,
-  type Methods,
-  ownContext,
-  type PkiServiceService,
-  type PolicyServiceService,
-} from '@overlay/rpc'
+} from '@overlay/store/change-log'
+import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/store/kind-store'
+import { bestEffort } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { ActivityDeps } from './access/activity.js'
 import { emitEnded } from './access/session-event.js'

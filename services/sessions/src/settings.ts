@@ -1,4 +1,4 @@
-import { connectionSettings, peersSetting, serviceSettings, setting } from '@overlay/platform/process'
+import { connectionSettings, peersSetting, serviceSettings, setting } from '@overlay/process'
 
 /** Everything that this process reads from its environment. */
 export const sessionsSettings = {

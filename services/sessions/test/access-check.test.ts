@@ -6,9 +6,9 @@ import {
   SessionRemoved,
   ValidateSessionsRequest,
 } from '@overlay/channel'
-import { noBus } from '@overlay/platform/change-log'
-import { newId } from '@overlay/platform/kind-store'
 import { type CredentialsPushed, ownContext } from '@overlay/rpc'
+import { noBus } from '@overlay/store/change-log'
+import { newId } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { AccessClaim } from '../src/access/router-access.js'

@@ -10,10 +10,10 @@ import {
   type Message,
   type Outgoing,
 } from '@overlay/channel'
-import { openAlarm } from '@overlay/platform/async'
-import type { Bus, ChangeLog, Source } from '@overlay/platform/change-log'
-import { newId } from '@overlay/platform/kind-store'
+import { openAlarm } from '@overlay/process/async'
 import { type Change, Fault, type Position, type Positions } from '@overlay/rpc'
+import type { Bus, ChangeLog, Source } from '@overlay/store/change-log'
+import { newId } from '@overlay/store/kind-store'
 import { type AccessConcern, type AccessDeps, accessConcern } from '../src/access/access.js'
 import type { RouterChannel } from '../src/control/router-channel.js'
 import type { GrantListener } from '../src/grants/grant-watch.js'

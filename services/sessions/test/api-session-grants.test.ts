@@ -9,8 +9,8 @@ import {
   type SyncState,
   syncHeader,
 } from '@overlay/channel'
-import { noBus } from '@overlay/platform/change-log'
-import { newId } from '@overlay/platform/kind-store'
+import { noBus } from '@overlay/store/change-log'
+import { newId } from '@overlay/store/kind-store'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openPush } from '../src/access/push.js'

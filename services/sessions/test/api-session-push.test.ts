@@ -9,8 +9,8 @@ import {
   type SyncState,
   syncHeader,
 } from '@overlay/channel'
-import { noBus } from '@overlay/platform/change-log'
-import { newId } from '@overlay/platform/kind-store'
+import { noBus } from '@overlay/store/change-log'
+import { newId } from '@overlay/store/kind-store'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fakeIdentity, startAccess, type TestAccess, type TestRouter, testRouter } from './access.js'
 import { startStore } from './store.js'

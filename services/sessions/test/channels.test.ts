@@ -1,5 +1,5 @@
 import { contentType, ctrlType, edgeType, MESSAGE_LIMITS } from '@overlay/channel'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Replica, startControlNetwork, type TestNetwork } from './control.js'

@@ -1,4 +1,4 @@
-import { deferred } from '@overlay/platform/async'
+import { deferred } from '@overlay/process/async'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'

@@ -1,5 +1,5 @@
-import { entityService } from '@overlay/platform/kind-store'
 import { invalid, ownContext } from '@overlay/rpc'
+import { entityService } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { edgeRouters } from '../src/kinds/edge-router.js'

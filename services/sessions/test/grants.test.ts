@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { openAlarm } from '@overlay/platform/async'
-import { type ChangeLog, noBus, writeChanges } from '@overlay/platform/change-log'
+import { openAlarm } from '@overlay/process/async'
 import {
   Access,
   type Context,
@@ -12,6 +11,7 @@ import {
   type Position,
   type Positions,
 } from '@overlay/rpc'
+import { type ChangeLog, noBus, writeChanges } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { watchGrants } from '../src/grants/grant-watch.js'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { noBus, type Source } from '@overlay/platform/change-log'
 import { type Context, type Methods, ownContext, type PolicyServiceService } from '@overlay/rpc'
+import { noBus, type Source } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { openService, type ServiceOptions } from '../src/service.js'

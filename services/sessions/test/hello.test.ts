@@ -1,5 +1,5 @@
 import { encodeFrame, encodeText, headerKey, LinkListeners } from '@overlay/channel'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { authority } from '../../identity/test/certificates.js'
 import { type Replica, startControlNetwork, type TestNetwork } from './control.js'

@@ -1,4 +1,4 @@
-import { recordingDeletions, withLoadedRows } from '@overlay/platform/change-log'
+import { recordingDeletions, withLoadedRows } from '@overlay/store/change-log'
 import { afterAll, expect, test } from 'vitest'
 import { identityConsumer } from '../src/consumers/identity.js'
 import { connectedIdentities, saveConnections } from '../src/store/identity-connection.js'

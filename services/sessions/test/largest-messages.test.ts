@@ -18,9 +18,9 @@ import {
   ValidateSessionsRequest,
   ValidateTerminatorsV2Response,
 } from '@overlay/channel'
-import { fabricEvents, noBus } from '@overlay/platform/change-log'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import { Fault as Failure } from '@overlay/rpc'
+import { fabricEvents, noBus } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openControl } from '../src/control/control.js'

@@ -13,9 +13,9 @@ import {
   VerifyRouter,
 } from '@overlay/channel'
 import { type TestBus, testBus } from '@overlay/launcher/testing'
-import { openBus } from '@overlay/platform/change-log'
-import type { Db } from '@overlay/platform/postgres'
 import { Fault as Failure } from '@overlay/rpc'
+import { openBus } from '@overlay/store/change-log'
+import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { FabricEvent } from '../src/control/fabric-events.js'

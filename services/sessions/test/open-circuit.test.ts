@@ -7,7 +7,7 @@ import {
   peerDataKey,
   routeErrorCode,
 } from '@overlay/channel'
-import { deferred } from '@overlay/platform/async'
+import { deferred } from '@overlay/process/async'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { routePath } from '../src/store/circuit.js'

@@ -1,6 +1,6 @@
 import { BlockList } from 'node:net'
 import { edgeType } from '@overlay/channel'
-import { type Bus, noBus } from '@overlay/platform/change-log'
+import { type Bus, noBus } from '@overlay/store/change-log'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'

@@ -1,5 +1,5 @@
 import { ctrlType, headerKey } from '@overlay/channel'
-import { deferred } from '@overlay/platform/async'
+import { deferred } from '@overlay/process/async'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { type FakeRouter, startTerminators } from './router-terminators.js'

@@ -15,7 +15,7 @@ import {
   UpdateFabricTerminatorRequest,
   UpdateTerminatorRequest,
 } from '@overlay/channel'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { type FakeRouter, startTerminators } from './router-terminators.js'

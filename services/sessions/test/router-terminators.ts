@@ -1,6 +1,6 @@
 import type { Channel, Message, Outgoing } from '@overlay/channel'
 import { edgeErrorCode } from '@overlay/channel'
-import { announcing } from '@overlay/platform/change-log'
+import { announcing } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { AccessRefused, type CheckAccess } from '../src/access/router-access.js'
 import type { FabricEvent } from '../src/control/fabric-events.js'

@@ -1,7 +1,7 @@
 import { testDatabase } from '@overlay/launcher/testing'
-import { type ChangeLog, noBus, openChangeLog } from '@overlay/platform/change-log'
-import { type Database, openDatabase } from '@overlay/platform/postgres'
-import { openLog } from '@overlay/platform/process'
+import { openLog } from '@overlay/process'
+import { type ChangeLog, noBus, openChangeLog } from '@overlay/store/change-log'
+import { type Database, openDatabase } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
 export const log = openLog('sessions', { level: 'silent', format: 'json' })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { recordingDeletions, withLoadedRows } from '@overlay/platform/change-log'
 import type { Change } from '@overlay/rpc'
+import { recordingDeletions, withLoadedRows } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { policyEffects } from '../src/consumers/policy.js'

@@ -24,7 +24,7 @@ import {
   UpdateFabricTerminatorRequest,
   UpdateTunnelTerminatorRequest,
 } from '@overlay/channel'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import { type Context, Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'

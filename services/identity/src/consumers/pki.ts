@@ -1,4 +1,6 @@
+import { type Check, type CheckDeps, copies, references } from '@overlay/maintenance'
 import { ca, enrollment } from '@overlay/model'
+import type { Change } from '@overlay/rpc'
 import {
   type ConsumerDefinition,
   deletedIds,
@@ -6,11 +8,9 @@ import {
   isDeleted,
   type RowChange,
   type Source,
-} from '@overlay/platform/change-log'
-import { payloadDecoder, required } from '@overlay/platform/kind-store'
-import { type Check, type CheckDeps, copies, references } from '@overlay/platform/maintenance'
-import type { Tx } from '@overlay/platform/postgres'
-import type { Change } from '@overlay/rpc'
+} from '@overlay/store/change-log'
+import { payloadDecoder, required } from '@overlay/store/kind-store'
+import type { Tx } from '@overlay/store/postgres'
 import type { EndedEnrollments } from '../credentials/ended-enrollments.js'
 import type { ExpectedEnrollments } from '../credentials/expected-enrollments.js'
 import {

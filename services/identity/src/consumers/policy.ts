@@ -1,14 +1,14 @@
+import { type Check, type CheckDeps, copies, references } from '@overlay/maintenance'
 import { configType, identity, service } from '@overlay/model'
+import type { Change } from '@overlay/rpc'
 import {
   type ConsumerDefinition,
   deletedIds,
   type Effects,
   isDeleted,
   type Source,
-} from '@overlay/platform/change-log'
-import { deletedSince, type Names, payloadDecoder, required } from '@overlay/platform/kind-store'
-import { type Check, type CheckDeps, copies, references } from '@overlay/platform/maintenance'
-import type { Change } from '@overlay/rpc'
+} from '@overlay/store/change-log'
+import { deletedSince, type Names, payloadDecoder, required } from '@overlay/store/kind-store'
 import { hostedServiceIds, hostedServices, removeHosting } from '../store/hosting.js'
 import {
   configTypeIds,

@@ -1,10 +1,10 @@
+import { type Check, type CheckDeps, copies, references } from '@overlay/maintenance'
 import { edgeRouter } from '@overlay/model'
-import { pushAll } from '@overlay/platform/async'
-import type { ConsumerDefinition, Effects, RowChange, Source } from '@overlay/platform/change-log'
-import { payloadDecoder, required } from '@overlay/platform/kind-store'
-import { type Check, type CheckDeps, copies, references } from '@overlay/platform/maintenance'
-import type { Tx } from '@overlay/platform/postgres'
+import { pushAll } from '@overlay/process/async'
 import type { Change } from '@overlay/rpc'
+import type { ConsumerDefinition, Effects, RowChange, Source } from '@overlay/store/change-log'
+import { payloadDecoder, required } from '@overlay/store/kind-store'
+import type { Tx } from '@overlay/store/postgres'
 import {
   removeRouterIdentities,
   removeRouterIdentitiesExcept,

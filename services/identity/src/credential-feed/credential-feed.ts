@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { coalesced, openOutage, runPeriodically } from '@overlay/platform/async'
-import type { Bus, ChangeLog } from '@overlay/platform/change-log'
+import { coalesced, openOutage, runPeriodically } from '@overlay/process/async'
 import type { Position } from '@overlay/rpc'
+import type { Bus, ChangeLog } from '@overlay/store/change-log'
 import { logCredentialChanges } from '../store/credential-changes.js'
 import { openReceivers } from './receivers.js'
 

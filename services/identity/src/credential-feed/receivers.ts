@@ -1,6 +1,6 @@
-import type { Bus } from '@overlay/platform/change-log'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import { CREDENTIALS_PUSHED, type CredentialsPushed, type Position } from '@overlay/rpc'
+import type { Bus } from '@overlay/store/change-log'
 
 /** The replicas of sessions that have routers, and how far they have pushed. */
 export interface Receivers extends Disposable {

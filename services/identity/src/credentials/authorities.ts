@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
-import type { ChangeLog, Consumer } from '@overlay/platform/change-log'
 import type { Context } from '@overlay/rpc'
+import type { ChangeLog, Consumer } from '@overlay/store/change-log'
 import { type KnownCa, knownCas } from '../store/known-cas.js'
 import { certificateBlocksIn } from './certificates.js'
 import type { Chains } from './chains.js'

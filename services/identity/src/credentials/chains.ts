@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { fairQueue } from '@overlay/platform/async'
+import { fairQueue } from '@overlay/process/async'
 import { type Context, retryAfter, sourceOf } from '@overlay/rpc'
 import { type ChainWork, chainOf } from '../domain/chain.js'
 

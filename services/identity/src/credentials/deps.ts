@@ -1,5 +1,5 @@
-import type { ChangeLog } from '@overlay/platform/change-log'
-import type { NoteRefusal, PauseReports } from '@overlay/platform/service'
+import type { NoteRefusal, PauseReports } from '@overlay/service'
+import type { ChangeLog } from '@overlay/store/change-log'
 import type { ExternalTokens } from '../external-tokens/external-tokens.js'
 import type { passwordLookUps } from '../store/password-look-ups.js'
 import type { SessionBatches } from '../store/session-batches.js'

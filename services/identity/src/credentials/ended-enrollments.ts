@@ -1,5 +1,5 @@
-import { runPeriodically } from '@overlay/platform/async'
-import type { Db } from '@overlay/platform/postgres'
+import { runPeriodically } from '@overlay/process/async'
+import type { Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import { removeEnded } from '../store/outstanding-enrollments.js'
 

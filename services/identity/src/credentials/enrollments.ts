@@ -1,6 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { afterCommit, withDeadline } from '@overlay/platform/change-log'
-import { newId } from '@overlay/platform/kind-store'
 import {
   type Context,
   EnrollmentWish,
@@ -9,6 +7,8 @@ import {
   type PkiServiceService,
   type Written,
 } from '@overlay/rpc'
+import { afterCommit, withDeadline } from '@overlay/store/change-log'
+import { newId } from '@overlay/store/kind-store'
 import { type EnrollmentMember, requestedEnrollment } from '../domain/requested-enrollment.js'
 
 /** pki checks an enrollment before the write that requests it, and grants it from our changes. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { hash, verify } from '@node-rs/argon2'
-import { fairQueue, type Share } from '@overlay/platform/async'
+import { fairQueue, type Share } from '@overlay/process/async'
 import { type Context, sourceOf } from '@overlay/rpc'
 import { isWeaker } from '../domain/hash-strength.js'
 import type { SoundPassword } from '../domain/passwords.js'

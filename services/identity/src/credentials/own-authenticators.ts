@@ -1,5 +1,5 @@
-import type { Db } from '@overlay/platform/postgres'
 import { type Context, Fault, notFound } from '@overlay/rpc'
+import type { Db } from '@overlay/store/postgres'
 import { type Authenticator, authenticatorById } from '../store/authenticators.js'
 import { type Subject, subjectById } from '../store/subjects.js'
 

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import type { ChangeLog } from '@overlay/platform/change-log'
+import type { ChangeLog } from '@overlay/store/change-log'
 import { errors, type JWTPayload, jwtVerify } from 'jose'
 import { headOf, keyFor, subjectIn, TokenError } from '../domain/external-token.js'
 import type { Signer } from '../store/signers.js'

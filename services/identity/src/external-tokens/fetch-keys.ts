@@ -4,7 +4,7 @@ import { request as requestHttps } from 'node:https'
 import { type BlockList, isIP, type LookupFunction } from 'node:net'
 import { pipeline, type Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { printable } from '@overlay/platform/process'
+import { printable } from '@overlay/process'
 import { isAllowedAddress } from '../domain/public-address.js'
 
 /** From where keys of issuers may be fetched. */

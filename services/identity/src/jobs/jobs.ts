@@ -1,4 +1,3 @@
-import type { Database } from '@overlay/platform/postgres'
 import {
   type Context,
   Fault,
@@ -7,6 +6,7 @@ import {
   type Methods,
   ownContext,
 } from '@overlay/rpc'
+import type { Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import { beginRun, endRun, type JobName, type Run } from '../store/job-runs.js'
 

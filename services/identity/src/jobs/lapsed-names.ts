@@ -1,5 +1,5 @@
-import type { Consumer } from '@overlay/platform/change-log'
-import type { Db } from '@overlay/platform/postgres'
+import type { Consumer } from '@overlay/store/change-log'
+import type { Db } from '@overlay/store/postgres'
 import { lapsedNames, removeLapsedNames } from '../store/reserved-names.js'
 
 /**

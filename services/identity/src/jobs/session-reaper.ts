@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ChangeLog } from '@overlay/platform/change-log'
 import { ownContext } from '@overlay/rpc'
+import type { ChangeLog } from '@overlay/store/change-log'
 import type { Lifetimes } from '../domain/lifetimes.js'
 import { areSessionsDue, endDueSessions, type SessionLimits } from '../store/session-ends.js'
 

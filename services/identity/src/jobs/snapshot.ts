@@ -6,7 +6,7 @@ import {
   type StoredSchema,
   type StoredTable,
   writeManifest,
-} from '@overlay/platform/snapshot'
+} from '@overlay/maintenance/snapshot'
 import type { Context } from '@overlay/rpc'
 import { activeRuns, beginSnapshot, endSnapshot, type Run } from '../store/job-runs.js'
 import type { JobDeps, Maintenance } from './jobs.js'

@@ -1,5 +1,5 @@
 import { apiSessionCertificate } from '@overlay/model'
-import { type Kind, kind } from '@overlay/platform/kind-store'
+import { type Kind, kind } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 
 export const apiSessionCertificates: Kind = kind(apiSessionCertificate, {

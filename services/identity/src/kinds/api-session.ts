@@ -1,6 +1,6 @@
 import { apiSession, timeText } from '@overlay/model'
-import type { WaitForFollowers } from '@overlay/platform/change-log'
-import { type Kind, kind } from '@overlay/platform/kind-store'
+import type { WaitForFollowers } from '@overlay/store/change-log'
+import { type Kind, kind } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { identityReferences } from '../store/identities.js'
 

@@ -1,6 +1,6 @@
 import { authPolicy } from '@overlay/model'
-import { type Kind, kind } from '@overlay/platform/kind-store'
 import { Fault } from '@overlay/rpc'
+import { type Kind, kind } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { identitiesUnder, shareSigners } from '../store/auth-policies.js'
 import { refuseLockoutByMethods } from '../store/default-admin.js'

@@ -1,6 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { authenticator, type RowOf } from '@overlay/model'
-import type { WaitForFollowers } from '@overlay/platform/change-log'
+import { type Context, type Fault, invalid, notFound, type Written } from '@overlay/rpc'
+import type { WaitForFollowers } from '@overlay/store/change-log'
 import {
   bodyIn,
   createdValues,
@@ -9,8 +10,7 @@ import {
   kind,
   newId,
   uniqueFault,
-} from '@overlay/platform/kind-store'
-import { type Context, type Fault, invalid, notFound, type Written } from '@overlay/rpc'
+} from '@overlay/store/kind-store'
 import { DerError, KeyError, partsOfCertificate, soundKey } from '@overlay/x509'
 import sql from 'sql-template-tag'
 import { certificateProof, type Proof } from '../credentials/certificate-proof.js'

@@ -1,5 +1,6 @@
 import { identity, type RowOf, service, type ValuesOf, type ViewOf } from '@overlay/model'
-import { type ChangeLog, lockEntities, momentOf, type WaitForFollowers } from '@overlay/platform/change-log'
+import { type Context, Fault, invalid, notFound } from '@overlay/rpc'
+import { type ChangeLog, lockEntities, momentOf, type WaitForFollowers } from '@overlay/store/change-log'
 import {
   bodyIn,
   checkWords,
@@ -13,8 +14,7 @@ import {
   newId,
   type Seams,
   type Viewer,
-} from '@overlay/platform/kind-store'
-import { type Context, Fault, invalid, notFound } from '@overlay/rpc'
+} from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import {
   type Enrollments,

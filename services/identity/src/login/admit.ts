@@ -1,6 +1,6 @@
-import { afterBadToken } from '@overlay/platform/service'
 import type { AuthenticateRequest, Context } from '@overlay/rpc'
 import { Fault } from '@overlay/rpc'
+import { afterBadToken } from '@overlay/service'
 import { fingerprintOf } from '@overlay/x509'
 import { certificatesOf } from '../credentials/certificates.js'
 import type { CredentialDeps } from '../credentials/deps.js'

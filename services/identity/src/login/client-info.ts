@@ -1,5 +1,5 @@
-import { type ChangeLog, writeChanges } from '@overlay/platform/change-log'
 import type { Context } from '@overlay/rpc'
+import { type ChangeLog, writeChanges } from '@overlay/store/change-log'
 import { type ClientInfo, clientInfoDiffers, storeClientInfo } from '../store/client-info.js'
 
 /** Stores what a client reports of itself with its identity. The last login wins; an absent part stays. */

@@ -1,5 +1,5 @@
-import type { Consumer } from '@overlay/platform/change-log'
 import type { Context } from '@overlay/rpc'
+import type { Consumer } from '@overlay/store/change-log'
 
 export interface ConfigTypes {
   /** Waits until the config types that the caller may name are stored here. */

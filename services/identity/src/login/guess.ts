@@ -1,5 +1,5 @@
-import type { Guess, Limits } from '@overlay/platform/guesses'
 import { type Context, sourceOf } from '@overlay/rpc'
+import type { Guess, Limits } from '@overlay/store/guesses'
 
 /** The kinds of secrets that clients guess here. */
 export type Secret = 'password' | 'code' | 'token'

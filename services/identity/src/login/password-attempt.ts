@@ -1,14 +1,8 @@
-import { type ChangeLog, writeChanges } from '@overlay/platform/change-log'
-import {
-  countWrongGuess,
-  type Guess,
-  type GuessHistory,
-  guessHistory,
-  pauseOf,
-} from '@overlay/platform/guesses'
-import { metrics } from '@overlay/platform/process'
-import { type NoteRefusal, type PauseReports, pauseRows } from '@overlay/platform/service'
+import { metrics } from '@overlay/process'
 import { type Context, paused } from '@overlay/rpc'
+import { type NoteRefusal, type PauseReports, pauseRows } from '@overlay/service'
+import { type ChangeLog, writeChanges } from '@overlay/store/change-log'
+import { countWrongGuess, type Guess, type GuessHistory, guessHistory, pauseOf } from '@overlay/store/guesses'
 import { type Hashing, turnOf } from '../credentials/hashing.js'
 import type { WrongPasswords } from '../credentials/wrong-passwords.js'
 import { replaceHash } from '../store/authenticators.js'

@@ -1,5 +1,5 @@
-import { metrics } from '@overlay/platform/process'
-import type { NoteRefusal } from '@overlay/platform/service'
+import { metrics } from '@overlay/process'
+import type { NoteRefusal } from '@overlay/service'
 
 /** Counts and logs a refused login, or a refused code of a second factor. */
 export const refuseLogin: (note: NoteRefusal, ...facts: Parameters<NoteRefusal>) => void = (

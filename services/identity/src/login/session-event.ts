@@ -1,5 +1,5 @@
 import { apiSession } from '@overlay/model'
-import type { FabricEvent, FabricEvents, RowChange } from '@overlay/platform/change-log'
+import type { FabricEvent, FabricEvents, RowChange } from '@overlay/store/change-log'
 
 interface NamedSession {
   readonly id: string

@@ -1,5 +1,4 @@
 import { authenticator } from '@overlay/model'
-import { newId, uniqueFault } from '@overlay/platform/kind-store'
 import {
   type Context,
   Fault,
@@ -8,6 +7,7 @@ import {
   type Methods,
   notFound,
 } from '@overlay/rpc'
+import { newId, uniqueFault } from '@overlay/store/kind-store'
 import { fingerprintOfPem } from '@overlay/x509'
 import {
   certificateProof,

@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto'
 import { apiSessionCertificate } from '@overlay/model'
-import { writeChanges } from '@overlay/platform/change-log'
-import { newId } from '@overlay/platform/kind-store'
 import { Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
+import { writeChanges } from '@overlay/store/change-log'
+import { newId } from '@overlay/store/kind-store'
 import { addSessionCertificate } from '../store/session-certificates.js'
 import type { Deps } from './deps.js'
 

@@ -1,6 +1,6 @@
-import type { Consumer, FabricEvents, WaitForFollowers } from '@overlay/platform/change-log'
-import type { NoteRefusal } from '@overlay/platform/service'
 import type { EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
+import type { NoteRefusal } from '@overlay/service'
+import type { Consumer, FabricEvents, WaitForFollowers } from '@overlay/store/change-log'
 import type { CredentialFeed } from '../credential-feed/credential-feed.js'
 import type { CredentialDeps } from '../credentials/deps.js'
 import type { Enrollments } from '../credentials/enrollments.js'

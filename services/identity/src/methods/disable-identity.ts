@@ -1,5 +1,5 @@
-import { writeChanges } from '@overlay/platform/change-log'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
+import { writeChanges } from '@overlay/store/change-log'
 import * as store from '../store/disabled-identities.js'
 import type { Deps } from './deps.js'
 

@@ -1,8 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
 import { authenticator, claimOf, identity } from '@overlay/model'
-import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
-import { createdValues, insertRow, newId, uniqueFault } from '@overlay/platform/kind-store'
-import type { Tx } from '@overlay/platform/postgres'
 import {
   type Context,
   Fault,
@@ -12,6 +9,9 @@ import {
   type Methods,
   type Written,
 } from '@overlay/rpc'
+import type { ChangeLog, RowChange } from '@overlay/store/change-log'
+import { createdValues, insertRow, newId, uniqueFault } from '@overlay/store/kind-store'
+import type { Tx } from '@overlay/store/postgres'
 import { fingerprintOf } from '@overlay/x509'
 import { certificateProof, enrollingCertificate } from '../credentials/certificate-proof.js'
 import { certificatesOf } from '../credentials/certificates.js'

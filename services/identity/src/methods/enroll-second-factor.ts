@@ -1,6 +1,6 @@
-import { writeChanges } from '@overlay/platform/change-log'
-import { newId } from '@overlay/platform/kind-store'
 import { Fault, type Methods, type OidcServiceService } from '@overlay/rpc'
+import { writeChanges } from '@overlay/store/change-log'
+import { newId } from '@overlay/store/kind-store'
 import { missingOf } from '../domain/oidc-login.js'
 import { newSecondFactor } from '../domain/second-factor.js'
 import { asIdentity } from '../oidc/as-identity.js'

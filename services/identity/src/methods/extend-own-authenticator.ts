@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
-import { writeChanges } from '@overlay/platform/change-log'
 import { Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
+import { writeChanges } from '@overlay/store/change-log'
 import { fingerprintOf } from '@overlay/x509'
 import { certificatesOf } from '../credentials/certificates.js'
 import { issuedToCaller } from '../credentials/own-authenticators.js'

@@ -1,5 +1,5 @@
-import { afterBadToken } from '@overlay/platform/service'
 import { type Context, Fault, type Methods, type OidcServiceService, type TokenRequest } from '@overlay/rpc'
+import { afterBadToken } from '@overlay/service'
 import { guessOf } from '../login/guess.js'
 import { refuseLogin } from '../login/refuse-login.js'
 import { OauthFailure } from '../oidc/oauth-failure.js'

@@ -1,6 +1,6 @@
-import { writeChanges } from '@overlay/platform/change-log'
 import type { EnrollmentWish, IdentityServiceService, Methods } from '@overlay/rpc'
 import { Fault, notFound } from '@overlay/rpc'
+import { writeChanges } from '@overlay/store/change-log'
 import { enrollmentPayload, newEnrollment } from '../credentials/enrollments.js'
 import { removeAuthenticator } from '../store/authenticators.js'
 import { refuseLockoutByRemoval } from '../store/default-admin.js'

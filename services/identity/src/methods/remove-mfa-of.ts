@@ -1,6 +1,6 @@
-import { writeChanges } from '@overlay/platform/change-log'
-import { forgetWrongGuesses } from '@overlay/platform/guesses'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
+import { writeChanges } from '@overlay/store/change-log'
+import { forgetWrongGuesses } from '@overlay/store/guesses'
 import { shownByPolicy } from '../mfa/shown-by-policy.js'
 import { removeSecondFactor } from '../store/second-factors.js'
 import type { Deps } from './deps.js'

@@ -1,6 +1,6 @@
-import { writeChanges } from '@overlay/platform/change-log'
-import { newId } from '@overlay/platform/kind-store'
 import { Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
+import { writeChanges } from '@overlay/store/change-log'
+import { newId } from '@overlay/store/kind-store'
 import { newSecondFactor } from '../domain/second-factor.js'
 import { insertSecondFactor } from '../store/second-factors.js'
 import type { Deps } from './deps.js'

@@ -1,5 +1,5 @@
-import { untilAborted } from '@overlay/platform/async'
-import { noSnapshots } from '@overlay/platform/maintenance'
+import { noSnapshots } from '@overlay/maintenance'
+import { untilAborted } from '@overlay/process/async'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { saveSnapshot } from '../jobs/snapshot.js'
 import type { Deps } from './deps.js'

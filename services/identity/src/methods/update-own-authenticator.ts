@@ -1,6 +1,6 @@
-import { guessHistory } from '@overlay/platform/guesses'
-import { bodyIn } from '@overlay/platform/kind-store'
 import { Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
+import { guessHistory } from '@overlay/store/guesses'
+import { bodyIn } from '@overlay/store/kind-store'
 import { ownSubject } from '../credentials/own-authenticators.js'
 import { tryPassword } from '../login/password-attempt.js'
 import { refuseLogin } from '../login/refuse-login.js'

@@ -1,4 +1,6 @@
-import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
+import { type Context, Fault, paused } from '@overlay/rpc'
+import { type NoteRefusal, type PauseReports, pauseRows } from '@overlay/service'
+import type { ChangeLog, RowChange } from '@overlay/store/change-log'
 import {
   countRightGuess,
   countWrongGuess,
@@ -6,10 +8,8 @@ import {
   type Pause,
   pauseOf,
   type Scope,
-} from '@overlay/platform/guesses'
-import { seal, type Tx, unseal } from '@overlay/platform/postgres'
-import { type NoteRefusal, type PauseReports, pauseRows } from '@overlay/platform/service'
-import { type Context, Fault, paused } from '@overlay/rpc'
+} from '@overlay/store/guesses'
+import { seal, type Tx, unseal } from '@overlay/store/postgres'
 import { type Passed, passedBy, type SecondFactor, stepsAround } from '../domain/second-factor.js'
 import { guessOf } from '../login/guess.js'
 import { refuseLogin } from '../login/refuse-login.js'

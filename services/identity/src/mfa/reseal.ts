@@ -1,4 +1,4 @@
-import { isSealedForAll, openDatabase, seal, unseal } from '@overlay/platform/postgres'
+import { isSealedForAll, openDatabase, seal, unseal } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 

@@ -1,5 +1,5 @@
-import type { WaitForFollowers } from '@overlay/platform/change-log'
 import type { Context, IdentityServiceService, Methods, Written } from '@overlay/rpc'
+import type { WaitForFollowers } from '@overlay/store/change-log'
 
 type FactorWritten = Awaited<ReturnType<Methods<IdentityServiceService>['passMfa']>>
 

@@ -1,5 +1,5 @@
-import { writeChanges } from '@overlay/platform/change-log'
 import type { Context, Position } from '@overlay/rpc'
+import { writeChanges } from '@overlay/store/change-log'
 import { endBearerSession, endSessionsOfLogin } from '../store/oidc-grants.js'
 import { asIdentity } from './as-identity.js'
 import type { OidcDeps } from './oidc-deps.js'

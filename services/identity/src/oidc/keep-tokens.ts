@@ -1,4 +1,4 @@
-import type { Tx } from '@overlay/platform/postgres'
+import type { Tx } from '@overlay/store/postgres'
 import { keepAccessToken } from '../store/access-tokens.js'
 import { insertRefreshToken } from '../store/oidc-grants.js'
 import type { IssuedTokens } from './tokens.js'

@@ -1,4 +1,4 @@
-import type { FabricEvents, WaitForFollowers } from '@overlay/platform/change-log'
+import type { FabricEvents, WaitForFollowers } from '@overlay/store/change-log'
 import type { CredentialFeed } from '../credential-feed/credential-feed.js'
 import type { CredentialDeps } from '../credentials/deps.js'
 import type { Lifetimes } from '../domain/lifetimes.js'

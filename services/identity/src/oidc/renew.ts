@@ -1,5 +1,5 @@
-import type { RowChange } from '@overlay/platform/change-log'
 import type { Context, TokenRequest } from '@overlay/rpc'
+import type { RowChange } from '@overlay/store/change-log'
 import type { TokenFacts } from '../domain/oidc-claims.js'
 import {
   endBearerSession,

@@ -1,5 +1,5 @@
 import { isUuid } from '@overlay/model'
-import { openTokenKeys, TOKEN_ALGORITHM } from '@overlay/platform/tokens'
+import { openTokenKeys, TOKEN_ALGORITHM } from '@overlay/process/tokens'
 import { type Context, type Methods, ownContext, type PkiServiceService, type Positions } from '@overlay/rpc'
 import { readTokenHead, TokenHeadError } from '@overlay/x509'
 import { compactVerify, errors } from 'jose'

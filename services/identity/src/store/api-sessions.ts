@@ -1,6 +1,6 @@
 import { createHash, randomUUID, type X509Certificate } from 'node:crypto'
-import { newId } from '@overlay/platform/kind-store'
-import type { Db, Tx } from '@overlay/platform/postgres'
+import { newId } from '@overlay/store/kind-store'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Demands, Factors } from '../domain/auth-queries.js'
 import { sameText } from '../domain/same-text.js'

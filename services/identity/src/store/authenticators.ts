@@ -1,5 +1,6 @@
 import { authenticator, type RowOf } from '@overlay/model'
-import { type Actor, batchInserter, type ChangeLog, type RowChange } from '@overlay/platform/change-log'
+import { Fault, invalid, notFound, type Position } from '@overlay/rpc'
+import { type Actor, batchInserter, type ChangeLog, type RowChange } from '@overlay/store/change-log'
 import {
   changeRow,
   columnsOf,
@@ -9,9 +10,8 @@ import {
   insertRows,
   plainOfNew,
   rowOf,
-} from '@overlay/platform/kind-store'
-import type { Db, Tx } from '@overlay/platform/postgres'
-import { Fault, invalid, notFound, type Position } from '@overlay/rpc'
+} from '@overlay/store/kind-store'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 export type Authenticator = RowOf<typeof authenticator>

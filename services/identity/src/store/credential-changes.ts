@@ -1,7 +1,7 @@
-import { headFor, type LoadRows } from '@overlay/platform/change-log'
-import { allPages } from '@overlay/platform/kind-store'
-import type { Db } from '@overlay/platform/postgres'
 import { type Change, CREDENTIALS, type Position } from '@overlay/rpc'
+import { headFor, type LoadRows } from '@overlay/store/change-log'
+import { allPages } from '@overlay/store/kind-store'
+import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
 const MOST_AT_ONCE = 500

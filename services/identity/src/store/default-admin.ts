@@ -1,5 +1,5 @@
-import type { Db, Tx } from '@overlay/platform/postgres'
 import { Fault, type FaultCode } from '@overlay/rpc'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 interface AllowedMethods {

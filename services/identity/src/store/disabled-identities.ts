@@ -1,6 +1,6 @@
-import type { RowChange } from '@overlay/platform/change-log'
-import type { Tx } from '@overlay/platform/postgres'
 import { Fault, notFound } from '@overlay/rpc'
+import type { RowChange } from '@overlay/store/change-log'
+import type { Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { changeIdentity } from './identities.js'
 import { forgetFailuresOf } from './login-attempts.js'

@@ -1,4 +1,4 @@
-import type { Db } from '@overlay/platform/postgres'
+import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
 /** The authority that is bound to this external id of the identity, if there is one. */

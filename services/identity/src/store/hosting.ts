@@ -1,5 +1,5 @@
-import type { RowChange } from '@overlay/platform/change-log'
-import type { Tx } from '@overlay/platform/postgres'
+import type { RowChange } from '@overlay/store/change-log'
+import type { Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { changeIdentity } from './identities.js'
 

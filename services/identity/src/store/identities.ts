@@ -1,7 +1,7 @@
 import { identity, referenceTo } from '@overlay/model'
-import type { RowChange } from '@overlay/platform/change-log'
-import { changeRow } from '@overlay/platform/kind-store'
-import type { Db, Tx } from '@overlay/platform/postgres'
+import type { RowChange } from '@overlay/store/change-log'
+import { changeRow } from '@overlay/store/kind-store'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 interface ReferenceRow {

@@ -1,8 +1,8 @@
 import { identity, type RowOf, type ValuesOf } from '@overlay/model'
-import { batchInserter, type ChangeLog } from '@overlay/platform/change-log'
-import { columnValues, insertListSql, insertRows, plainOfNew } from '@overlay/platform/kind-store'
-import type { Db, Tx } from '@overlay/platform/postgres'
 import { type Context, Fault, invalid, notFound, type Position } from '@overlay/rpc'
+import { batchInserter, type ChangeLog } from '@overlay/store/change-log'
+import { columnValues, insertListSql, insertRows, plainOfNew } from '@overlay/store/kind-store'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 export interface NewIdentity {

@@ -1,6 +1,6 @@
 import { identity } from '@overlay/model'
-import { allPages, columnsOf, plainOf, rowOf, tableOf } from '@overlay/platform/kind-store'
-import type { Db } from '@overlay/platform/postgres'
+import { allPages, columnsOf, plainOf, rowOf, tableOf } from '@overlay/store/kind-store'
+import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { promisedEnrollment } from '../domain/requested-enrollment.js'
 

@@ -1,5 +1,5 @@
 import { identityType, referenceTo } from '@overlay/model'
-import { jsonFlag, jsonTime, markedJson, rowAlone, version } from '@overlay/platform/kind-store'
+import { jsonFlag, jsonTime, markedJson, rowAlone, version } from '@overlay/store/kind-store'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import { isConnected } from './identity-connections.js'
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import type { RowChange } from '@overlay/platform/change-log'
-import { onlyRow, type Tx } from '@overlay/platform/postgres'
 import { notFound } from '@overlay/rpc'
+import type { RowChange } from '@overlay/store/change-log'
+import { onlyRow, type Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
 export interface NewTrace {

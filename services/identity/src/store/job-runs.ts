@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { Fault, type Finding, retryAfter } from '@overlay/rpc'
 import {
   type AdvisoryLock,
   type Database,
@@ -6,8 +7,7 @@ import {
   isLocked,
   onlyRow,
   openAdvisoryLock,
-} from '@overlay/platform/postgres'
-import { Fault, type Finding, retryAfter } from '@overlay/rpc'
+} from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
 export type JobName = 'integrity' | 'snapshot'

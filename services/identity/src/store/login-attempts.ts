@@ -1,5 +1,5 @@
-import { countRightGuess, forgetWrongGuesses, type Guess } from '@overlay/platform/guesses'
-import type { Db } from '@overlay/platform/postgres'
+import { countRightGuess, forgetWrongGuesses, type Guess } from '@overlay/store/guesses'
+import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
 /**

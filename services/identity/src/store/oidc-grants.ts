@@ -1,5 +1,5 @@
-import type { RowChange } from '@overlay/platform/change-log'
-import type { Db, Tx } from '@overlay/platform/postgres'
+import type { RowChange } from '@overlay/store/change-log'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import type { TokenFacts } from '../domain/oidc-claims.js'
 import { isMethodAllowed, isOlderThan } from './api-sessions.js'

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Db, Tx } from '@overlay/platform/postgres'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import { LOGIN_SECONDS, type Progress } from '../domain/oidc-login.js'
 import { isMethodAllowed, type NewSession } from './api-sessions.js'

@@ -1,5 +1,5 @@
-import type { RowChange } from '@overlay/platform/change-log'
-import { type Db, type Tx, textsOfAnyLength } from '@overlay/platform/postgres'
+import type { RowChange } from '@overlay/store/change-log'
+import { type Db, type Tx, textsOfAnyLength } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 /** An enrollment of an identity. */

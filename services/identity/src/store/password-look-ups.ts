@@ -1,5 +1,5 @@
-import { type Guess, type GuessHistory, guessHistories } from '@overlay/platform/guesses'
-import { batch, type Db, textsOfAnyLength } from '@overlay/platform/postgres'
+import { type Guess, type GuessHistory, guessHistories } from '@overlay/store/guesses'
+import { batch, type Db, textsOfAnyLength } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { type Subject, subjectsWhere } from './subjects.js'
 

@@ -1,4 +1,4 @@
-import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
+import { type Db, onlyRow, type Tx } from '@overlay/store/postgres'
 import sql, { raw } from 'sql-template-tag'
 
 /** A name that a router is about to get. */

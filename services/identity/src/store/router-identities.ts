@@ -1,5 +1,5 @@
 import { identity } from '@overlay/model'
-import type { RowChange } from '@overlay/platform/change-log'
+import type { RowChange } from '@overlay/store/change-log'
 import {
   type AnyRow,
   changeOf,
@@ -8,8 +8,8 @@ import {
   createdValues,
   insertRow,
   rowOf,
-} from '@overlay/platform/kind-store'
-import type { Tx } from '@overlay/platform/postgres'
+} from '@overlay/store/kind-store'
+import type { Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import { removeAuthenticatorsOf } from './authenticators.js'
 import { isNameTaken, releaseName, shareNames } from './reserved-names.js'

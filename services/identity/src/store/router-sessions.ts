@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { newId } from '@overlay/platform/kind-store'
-import type { Db } from '@overlay/platform/postgres'
+import { newId } from '@overlay/store/kind-store'
+import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { digestOf, lockedFirst, type Session, sessionColumns } from './api-sessions.js'
 import { typesNamed } from './known-config-types.js'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { apiSessionCertificate } from '@overlay/model'
-import { newId } from '@overlay/platform/kind-store'
-import { batch, type Db } from '@overlay/platform/postgres'
+import { newId } from '@overlay/store/kind-store'
+import { batch, type Db } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Leaf } from '../domain/leaf.js'
 import {

@@ -1,5 +1,5 @@
-import type { RowChange } from '@overlay/platform/change-log'
-import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
+import type { RowChange } from '@overlay/store/change-log'
+import { type Db, onlyRow, type Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import { isMethodAllowed, isOlderThan } from './api-sessions.js'
 import { authenticatorOf } from './signers.js'

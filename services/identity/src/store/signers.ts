@@ -1,4 +1,4 @@
-import type { Db, Tx } from '@overlay/platform/postgres'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import type { KeySetState } from '../domain/key-set-age.js'
 import type { KeySet, PublishedKey } from '../domain/published-keys.js'

@@ -1,7 +1,7 @@
-import type { LoadedRows, RowChange, Source } from '@overlay/platform/change-log'
-import { deletedSince, type Names } from '@overlay/platform/kind-store'
-import { type Check, type CheckDeps, references } from '@overlay/platform/maintenance'
-import type { Tx } from '@overlay/platform/postgres'
+import { type Check, type CheckDeps, references } from '@overlay/maintenance'
+import type { LoadedRows, RowChange, Source } from '@overlay/store/change-log'
+import { deletedSince, type Names } from '@overlay/store/kind-store'
+import type { Tx } from '@overlay/store/postgres'
 import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import {
   endEnrollmentsOfOwners,

@@ -1,10 +1,10 @@
+import { type Check, type CheckDeps, copies } from '@overlay/maintenance'
 import { edgeRouter, transitRouter } from '@overlay/model'
-import { pushAll } from '@overlay/platform/async'
-import type { ConsumerDefinition, RowChange } from '@overlay/platform/change-log'
-import { payloadDecoder } from '@overlay/platform/kind-store'
-import { type Check, type CheckDeps, copies } from '@overlay/platform/maintenance'
-import type { Tx } from '@overlay/platform/postgres'
+import { pushAll } from '@overlay/process/async'
 import { type Change, EnrollmentWish } from '@overlay/rpc'
+import type { ConsumerDefinition, RowChange } from '@overlay/store/change-log'
+import { payloadDecoder } from '@overlay/store/kind-store'
+import type { Tx } from '@overlay/store/postgres'
 import {
   consistentRouters,
   endEnrollmentsOfOwners,

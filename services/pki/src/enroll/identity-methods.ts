@@ -1,5 +1,5 @@
-import type { Db } from '@overlay/platform/postgres'
 import { AddAuthenticatorRequest, type Context, Fault, invalid } from '@overlay/rpc'
+import type { Db } from '@overlay/store/postgres'
 import { forYears } from '@overlay/x509'
 import type { Enrollment } from '../domain/enrollment.js'
 import { issueClientCertificate } from '../keys/client-certificate.js'

@@ -1,4 +1,4 @@
-import { splitAddress } from '@overlay/platform/process'
+import { splitAddress } from '@overlay/process'
 import { type Context, Fault, retryAfter } from '@overlay/rpc'
 import { forYears, issueLeaf, withCommonName } from '@overlay/x509'
 import type { Logger } from 'pino'

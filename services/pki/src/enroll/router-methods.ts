@@ -1,5 +1,5 @@
-import type { Names } from '@overlay/platform/kind-store'
 import { Fault } from '@overlay/rpc'
+import type { Names } from '@overlay/store/kind-store'
 import { fingerprintOfPem } from '@overlay/x509'
 import { ownerIdOf } from '../domain/enrollment.js'
 import { parseCsr } from './csr.js'

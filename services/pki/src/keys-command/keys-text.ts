@@ -1,4 +1,4 @@
-import { columns } from '@overlay/platform/process/columns'
+import { columns } from '@overlay/process/columns'
 import type { KeyView } from '../keys/operations.js'
 
 const DAY_MS = 86_400_000

@@ -1,6 +1,6 @@
-import { noBus, openChangeLog } from '@overlay/platform/change-log'
-import { openDatabase } from '@overlay/platform/postgres'
 import { type Context, ownContext, system } from '@overlay/rpc'
+import { noBus, openChangeLog } from '@overlay/store/change-log'
+import { openDatabase } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
 import { advertisedHosts } from '../keys/check-keys.js'

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import type { Db } from '@overlay/platform/postgres'
+import type { Db } from '@overlay/store/postgres'
 import { hostsOf, isIssuedBy, notAfterOf, notBeforeOf, pemBlocksIn } from '@overlay/x509'
 import { lineOf } from '../domain/key-kind.js'
 import type { PlannedKey } from '../domain/key-plan.js'

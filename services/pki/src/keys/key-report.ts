@@ -1,4 +1,4 @@
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import type { Logger } from 'pino'
 import { concernOf, type PlannedKey, renewalOf } from '../domain/key-plan.js'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'

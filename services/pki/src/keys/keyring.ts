@@ -1,5 +1,5 @@
 import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
-import type { Db } from '@overlay/platform/postgres'
+import type { Db } from '@overlay/store/postgres'
 import {
   type CertifiedKey,
   fingerprintOfPem,

@@ -1,6 +1,6 @@
-import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
-import type { Tx } from '@overlay/platform/postgres'
 import type { Context } from '@overlay/rpc'
+import type { ChangeLog, RowChange } from '@overlay/store/change-log'
+import type { Tx } from '@overlay/store/postgres'
 import { isPublished, type KeyRole, type KeyState, keyOf, type PlannedKey } from '../domain/key-plan.js'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
 import { countEnrollments } from '../store/enrollments.js'

@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import type { RowChange } from '@overlay/platform/change-log'
-import type { Tx } from '@overlay/platform/postgres'
+import type { RowChange } from '@overlay/store/change-log'
+import type { Tx } from '@overlay/store/postgres'
 import { fingerprintOfPem, isSameKey } from '@overlay/x509'
 import { type KeyRole, keyOf } from '../domain/key-plan.js'
 import { remove } from '../store/key-states.js'

@@ -1,5 +1,5 @@
-import type { RowChange } from '@overlay/platform/change-log'
-import type { Tx } from '@overlay/platform/postgres'
+import type { RowChange } from '@overlay/store/change-log'
+import type { Tx } from '@overlay/store/postgres'
 import { crossSign, hostsOf, issueCa, issueServer, openSigner, type Signer } from '@overlay/x509'
 import { dueStep, type KeyRole, type KeyRules, keyOf, type Step } from '../domain/key-plan.js'
 import { activate, remove, retire } from '../store/key-states.js'

@@ -1,6 +1,6 @@
 import { createPrivateKey, type JsonWebKey, type KeyObject } from 'node:crypto'
-import type { Db } from '@overlay/platform/postgres'
-import { TOKEN_ALGORITHM } from '@overlay/platform/tokens'
+import { TOKEN_ALGORITHM } from '@overlay/process/tokens'
+import type { Db } from '@overlay/store/postgres'
 import { type TokenKey, tokenKeys, tokenPrivateKey } from '../store/token-keys.js'
 
 /** The keys of tokens, and the one that signs now. */

@@ -7,9 +7,6 @@ import {
   referenceTo,
   transitRouter,
 } from '@overlay/model'
-import { type ChangeLog, lockEntities, momentOf, writeChanges } from '@overlay/platform/change-log'
-import { createdFields, type Kind, kind, type Names } from '@overlay/platform/kind-store'
-import type { Db } from '@overlay/platform/postgres'
 import {
   type Context,
   EnrollmentWish,
@@ -19,6 +16,9 @@ import {
   type Methods,
   type Written,
 } from '@overlay/rpc'
+import { type ChangeLog, lockEntities, momentOf, writeChanges } from '@overlay/store/change-log'
+import { createdFields, type Kind, kind, type Names } from '@overlay/store/kind-store'
+import type { Db } from '@overlay/store/postgres'
 import { type Objection, objectionTo } from '../domain/enrollment.js'
 import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import { findCa } from '../store/cas.js'

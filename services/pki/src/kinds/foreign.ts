@@ -1,5 +1,5 @@
 import { ca, type edgeRouter, type identity, referenceTo, timeText } from '@overlay/model'
-import type { ForeignKind, ForeignViews } from '@overlay/platform/kind-store'
+import type { ForeignKind, ForeignViews } from '@overlay/store/kind-store'
 import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import { type Ca, findCas } from '../store/cas.js'
 import { findByOwners, type StoredEnrollment } from '../store/enrollments.js'

@@ -1,4 +1,4 @@
-import { boundedQueue } from '@overlay/platform/async'
+import { boundedQueue } from '@overlay/process/async'
 import { invalid } from '@overlay/rpc'
 import { algorithmOf, signText } from '../domain/jwt.js'
 import type { Deps, PkiMethods } from './deps.js'

@@ -1,5 +1,5 @@
-import type { Consumer } from '@overlay/platform/change-log'
 import { Fault } from '@overlay/rpc'
+import type { Consumer } from '@overlay/store/change-log'
 import { enrollmentExists, findObjection, invalidMember } from '../kinds/enrollment.js'
 import { isOutstanding } from '../store/enrollments.js'
 import type { Deps, PkiMethods } from './deps.js'

@@ -1,4 +1,4 @@
-import { required } from '@overlay/platform/kind-store'
+import { required } from '@overlay/store/kind-store'
 import { eagerInserter } from '../store/enrollments.js'
 import type { Deps, PkiMethods } from './deps.js'
 

@@ -1,5 +1,5 @@
-import { writeChanges } from '@overlay/platform/change-log'
 import { invalid, notFound } from '@overlay/rpc'
+import { writeChanges } from '@overlay/store/change-log'
 import { renewEnrollment } from '../store/enrollments.js'
 import type { Deps, PkiMethods } from './deps.js'
 

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
-import { writeChanges } from '@overlay/platform/change-log'
 import { Fault } from '@overlay/rpc'
+import { writeChanges } from '@overlay/store/change-log'
 import {
   allowsUsage,
   commonNameOf,

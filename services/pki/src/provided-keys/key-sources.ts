@@ -1,4 +1,4 @@
-import type { Values } from '@overlay/platform/process'
+import type { Values } from '@overlay/process'
 import { providedKeySettings } from '../settings.js'
 import type { KeySource } from './files.js'
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { runPeriodically } from '@overlay/platform/async'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
+import { runPeriodically } from '@overlay/process/async'
 import { ownContext } from '@overlay/rpc'
 import { activateKey, KeyRefused, listKeys } from '../keys/operations.js'
 import { type KeyFiles, readKeyFiles } from './files.js'

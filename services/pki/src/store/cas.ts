@@ -1,7 +1,7 @@
 import { ca, type RowOf } from '@overlay/model'
-import type { RowChange } from '@overlay/platform/change-log'
-import { type AnyRow, changeOf, columnsOf, rowOf } from '@overlay/platform/kind-store'
-import type { Db, Tx } from '@overlay/platform/postgres'
+import type { RowChange } from '@overlay/store/change-log'
+import { type AnyRow, changeOf, columnsOf, rowOf } from '@overlay/store/kind-store'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 export type Ca = RowOf<typeof ca>

@@ -1,7 +1,7 @@
 import { enrollment } from '@overlay/model'
-import { type Actor, batchRemover, type ChangeLog, type RowChange } from '@overlay/platform/change-log'
-import { type AnyRow, plainOf } from '@overlay/platform/kind-store'
-import type { Db, Tx } from '@overlay/platform/postgres'
+import { type Actor, batchRemover, type ChangeLog, type RowChange } from '@overlay/store/change-log'
+import { type AnyRow, plainOf } from '@overlay/store/kind-store'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import {
   columns,

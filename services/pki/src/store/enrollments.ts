@@ -1,5 +1,6 @@
 import { enrollment, type RowOf } from '@overlay/model'
-import { type Actor, batchInserter, type ChangeLog, type RowChange } from '@overlay/platform/change-log'
+import type { Position } from '@overlay/rpc'
+import { type Actor, batchInserter, type ChangeLog, type RowChange } from '@overlay/store/change-log'
 import {
   type AnyRow,
   changeOf,
@@ -9,9 +10,8 @@ import {
   insertRows,
   plainOfNew,
   rowOf,
-} from '@overlay/platform/kind-store'
-import { batch, type Db, onlyRow, type Tx, textsOfAnyLength } from '@overlay/platform/postgres'
-import type { Position } from '@overlay/rpc'
+} from '@overlay/store/kind-store'
+import { batch, type Db, onlyRow, type Tx, textsOfAnyLength } from '@overlay/store/postgres'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import type { Enrollment, EnrollmentMethod } from '../domain/enrollment.js'
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { RowChange } from '@overlay/platform/change-log'
-import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/platform/postgres'
+import type { RowChange } from '@overlay/store/change-log'
+import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/store/postgres'
 import { notAfterOf } from '@overlay/x509'
 import sql from 'sql-template-tag'
 import type { KeyFacts } from '../domain/key-plan.js'

@@ -1,5 +1,5 @@
-import type { RowChange } from '@overlay/platform/change-log'
-import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/platform/postgres'
+import type { RowChange } from '@overlay/store/change-log'
+import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import type { KeyFacts } from '../domain/key-plan.js'
 import { keyChange, payloadOf, stateColumns } from './key-states.js'

@@ -1,5 +1,7 @@
+import { type Check, copies, references } from '@overlay/maintenance'
 import { apiSession } from '@overlay/model'
-import { pushAll } from '@overlay/platform/async'
+import { pushAll } from '@overlay/process/async'
+import type { Change } from '@overlay/rpc'
 import {
   type ConsumerDefinition,
   deletedIds,
@@ -8,11 +10,9 @@ import {
   type LoadedRows,
   type RowChange,
   type Source,
-} from '@overlay/platform/change-log'
-import { deletedSince, type Names, payloadDecoder } from '@overlay/platform/kind-store'
-import { type Check, copies, references } from '@overlay/platform/maintenance'
-import type { Tx } from '@overlay/platform/postgres'
-import type { Change } from '@overlay/rpc'
+} from '@overlay/store/change-log'
+import { deletedSince, type Names, payloadDecoder } from '@overlay/store/kind-store'
+import type { Tx } from '@overlay/store/postgres'
 import sql, { raw } from 'sql-template-tag'
 import { withMfa } from '../domain/posture/data.js'
 import { changePosture, deletePosture, eachPostureData, postureDataOfAll } from '../store/posture-data.js'

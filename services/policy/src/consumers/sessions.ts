@@ -1,16 +1,16 @@
+import { type Check, copies, references } from '@overlay/maintenance'
 import { edgeRouter } from '@overlay/model'
-import { pushAll } from '@overlay/platform/async'
+import { pushAll } from '@overlay/process/async'
+import type { Change } from '@overlay/rpc'
 import {
   type ConsumerDefinition,
   deletedIds,
   type Effects,
   type RowChange,
   type Source,
-} from '@overlay/platform/change-log'
-import { deletedSince, type Names, payloadDecoder } from '@overlay/platform/kind-store'
-import { type Check, copies, references } from '@overlay/platform/maintenance'
-import type { Tx } from '@overlay/platform/postgres'
-import type { Change } from '@overlay/rpc'
+} from '@overlay/store/change-log'
+import { deletedSince, type Names, payloadDecoder } from '@overlay/store/kind-store'
+import type { Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { dropRoles, idsInRoles } from '../store/roles.js'
 import { deleteSystemPolicies, lockRouterPolicies, putSystemPolicy } from '../store/system-policy.js'

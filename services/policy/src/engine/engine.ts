@@ -1,4 +1,5 @@
-import { disposeAll, type Own, openAll } from '@overlay/platform/async'
+import { disposeAll, type Own, openAll } from '@overlay/process/async'
+import type { Positions } from '@overlay/rpc'
 import {
   type Bus,
   type ChangeLog,
@@ -7,8 +8,7 @@ import {
   localSource,
   openProjection,
   type Source,
-} from '@overlay/platform/change-log'
-import type { Positions } from '@overlay/rpc'
+} from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import { type EngineKind, engineKinds } from '../domain/mutators.js'
 import { emptyState, type State } from '../domain/state.js'

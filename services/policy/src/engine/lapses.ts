@@ -1,6 +1,6 @@
-import { openAlarm, openBackoff, openOutage, yielder } from '@overlay/platform/async'
-import { type ChangeLog, writeChanges } from '@overlay/platform/change-log'
+import { openAlarm, openBackoff, openOutage, yielder } from '@overlay/process/async'
 import { ownContext } from '@overlay/rpc'
+import { type ChangeLog, writeChanges } from '@overlay/store/change-log'
 import { lastLapse, mfaTimings, nextLapse } from '../domain/posture/lapses.js'
 import type { MfaCheck } from '../domain/posture/mfa.js'
 import type { State } from '../domain/state.js'

@@ -1,6 +1,6 @@
-import { yielder } from '@overlay/platform/async'
-import type { Memory } from '@overlay/platform/change-log'
+import { yielder } from '@overlay/process/async'
 import type { Change, Position } from '@overlay/rpc'
+import type { Memory } from '@overlay/store/change-log'
 import type { Effect } from '../domain/effect.js'
 import { putUnknownCheck } from '../domain/entities.js'
 import { type EngineKind, mutators } from '../domain/mutators.js'

@@ -1,5 +1,5 @@
-import type { Source } from '@overlay/platform/change-log'
 import { Fault } from '@overlay/rpc'
+import type { Source } from '@overlay/store/change-log'
 import { isUpTo, type Position, type Positions, type TimeUpdate } from '../domain/update-times.js'
 
 const PULL_MS = 10_000

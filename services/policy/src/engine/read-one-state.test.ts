@@ -1,4 +1,4 @@
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import { Fault } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { contentKey } from '../domain/content.js'

@@ -1,6 +1,6 @@
-import { isAway } from '@overlay/platform/postgres'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import { Fault } from '@overlay/rpc'
+import { isAway } from '@overlay/store/postgres'
 import { contentKey } from '../domain/content.js'
 import { isAdmin, type Viewer } from '../domain/queries.js'
 import type { Engine } from './engine.js'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Bus } from '@overlay/platform/change-log'
+import type { Bus } from '@overlay/store/change-log'
 import type { Engine } from './engine.js'
 
 /** Longer than a silent stream is noticed at rest, and than replicas load after a failover. */

@@ -1,6 +1,6 @@
-import { coalesced, openOutage } from '@overlay/platform/async'
-import type { Bus } from '@overlay/platform/change-log'
-import type { Db } from '@overlay/platform/postgres'
+import { coalesced, openOutage } from '@overlay/process/async'
+import type { Bus } from '@overlay/store/change-log'
+import type { Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import {
   isUpTo,

@@ -1,7 +1,7 @@
-import { openLimit, untilAborted } from '@overlay/platform/async'
-import { isAtLeast, isSamePosition, type Projection } from '@overlay/platform/change-log'
-import { bestEffort } from '@overlay/platform/postgres'
+import { openLimit, untilAborted } from '@overlay/process/async'
 import { type Context, Fault, type Positions } from '@overlay/rpc'
+import { isAtLeast, isSamePosition, type Projection } from '@overlay/store/change-log'
+import { bestEffort } from '@overlay/store/postgres'
 import type { Progress } from './progress.js'
 
 /**

@@ -1,6 +1,6 @@
 import { config, configType, memoized } from '@overlay/model'
-import { kind } from '@overlay/platform/kind-store'
 import { Fault, invalid } from '@overlay/rpc'
+import { kind } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { type Check, compileSchema } from '../domain/config-schema.js'
 import type { Schema } from '../domain/modern-schema.js'

@@ -1,5 +1,5 @@
 import { edgeRouter, identity } from '@overlay/model'
-import type { ForeignKind } from '@overlay/platform/kind-store'
+import type { ForeignKind } from '@overlay/store/kind-store'
 import { policiesOf } from '../domain/queries.js'
 import type { Engine } from '../engine/engine.js'
 import { farRoles, policyIds, selectsOf, servicePoliciesOf } from './selects.js'

@@ -7,8 +7,8 @@ import {
   type RowOf,
   type ValuesOf,
 } from '@overlay/model'
-import { kind } from '@overlay/platform/kind-store'
 import { invalid } from '@overlay/rpc'
+import { kind } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { cleanHex, NO_TIMEOUT, processOf } from '../domain/posture/check.js'
 import { versionRange } from '../domain/posture/version-range.js'

@@ -1,5 +1,5 @@
-import { noRows, type Selects } from '@overlay/platform/kind-store'
 import type { Perspective, Selection } from '@overlay/rpc'
+import { noRows, type Selects } from '@overlay/store/kind-store'
 import { type FarRoles, policiesOf } from '../domain/queries.js'
 import type { State } from '../domain/state.js'
 import type { Engine } from '../engine/engine.js'

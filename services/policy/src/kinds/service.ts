@@ -1,6 +1,4 @@
 import { config, configType, type RowOf, service, type ViewOf } from '@overlay/model'
-import { headsAsText, type WaitForFollowers } from '@overlay/platform/change-log'
-import { type Kind, kind, type Named, type ViewRequest } from '@overlay/platform/kind-store'
 import {
   type Caller,
   type Context,
@@ -11,6 +9,8 @@ import {
   type Perspective,
   type Positions,
 } from '@overlay/rpc'
+import { headsAsText, type WaitForFollowers } from '@overlay/store/change-log'
+import { type Kind, kind, type Named, type ViewRequest } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import type { AccessType } from '../domain/policies.js'
 import { postureQueries } from '../domain/posture/queries.js'

@@ -1,6 +1,6 @@
-import type { ChangeLog, WaitForFollowers } from '@overlay/platform/change-log'
-import type { Names } from '@overlay/platform/kind-store'
 import type { Methods, SessionsServiceService } from '@overlay/rpc'
+import type { ChangeLog, WaitForFollowers } from '@overlay/store/change-log'
+import type { Names } from '@overlay/store/kind-store'
 import type { Engine } from '../engine/engine.js'
 
 /** What the methods of this service use. */

@@ -1,5 +1,5 @@
-import { momentOf } from '@overlay/platform/change-log'
 import { type Methods, notFound, type PolicyServiceService } from '@overlay/rpc'
+import { momentOf } from '@overlay/store/change-log'
 import { lockIdentity } from '../store/lock-identity.js'
 import { putServiceConfigs as put } from '../store/service-config.js'
 import type { Deps } from './deps.js'

@@ -1,6 +1,6 @@
-import { type RowChange, writeChanges } from '@overlay/platform/change-log'
-import type { Tx } from '@overlay/platform/postgres'
 import { type Context, type Methods, notFound, type PolicyServiceService } from '@overlay/rpc'
+import { type RowChange, writeChanges } from '@overlay/store/change-log'
+import type { Tx } from '@overlay/store/postgres'
 import type { Engine } from '../engine/engine.js'
 import type { Deps } from './deps.js'
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { openAlarm } from '@overlay/platform/async'
+import { openAlarm } from '@overlay/process/async'
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
 import type { Deps } from './deps.js'
 

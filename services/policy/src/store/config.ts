@@ -1,7 +1,7 @@
 import { service } from '@overlay/model'
-import type { RowChange } from '@overlay/platform/change-log'
-import { changeOf, columnsOf, rowOf } from '@overlay/platform/kind-store'
-import type { Tx } from '@overlay/platform/postgres'
+import type { RowChange } from '@overlay/store/change-log'
+import { changeOf, columnsOf, rowOf } from '@overlay/store/kind-store'
+import type { Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
 export async function hasConfigs(tx: Tx, typeId: string): Promise<boolean> {

@@ -1,5 +1,5 @@
 import type { RowOf, service } from '@overlay/model'
-import type { Db } from '@overlay/platform/postgres'
+import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
 type Configs = Readonly<Record<string, unknown>>

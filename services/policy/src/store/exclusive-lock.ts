@@ -1,4 +1,4 @@
-import { type LockConnection, openLockConnection } from '@overlay/platform/postgres'
+import { type LockConnection, openLockConnection } from '@overlay/store/postgres'
 import type { QueryResultRow } from 'pg'
 import type { Sql } from 'sql-template-tag'
 

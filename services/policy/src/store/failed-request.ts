@@ -1,4 +1,4 @@
-import type { Database, Db, Tx } from '@overlay/platform/postgres'
+import type { Database, Db, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { lockIdentity } from './lock-identity.js'
 

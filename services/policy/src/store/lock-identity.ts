@@ -1,5 +1,5 @@
-import { lockEntities, type Moment } from '@overlay/platform/change-log'
-import type { Tx } from '@overlay/platform/postgres'
+import { lockEntities, type Moment } from '@overlay/store/change-log'
+import type { Tx } from '@overlay/store/postgres'
 
 /**
  * Keeps the deletion of an identity from taking effect here until the commit, so that rows may name it. False: its

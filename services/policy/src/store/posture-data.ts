@@ -1,7 +1,7 @@
-import type { RowChange } from '@overlay/platform/change-log'
-import { allPages } from '@overlay/platform/kind-store'
-import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import { invalid } from '@overlay/rpc'
+import type { RowChange } from '@overlay/store/change-log'
+import { allPages } from '@overlay/store/kind-store'
+import { type Db, onlyRow, type Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import {
   emptyPosture,

@@ -1,7 +1,7 @@
 import { type Entity, edgeRouterPolicy, serviceEdgeRouterPolicy, servicePolicy, snake } from '@overlay/model'
-import type { RowChange } from '@overlay/platform/change-log'
-import { changeOf, columnsOf, rowOf, tableOf } from '@overlay/platform/kind-store'
-import type { Tx } from '@overlay/platform/postgres'
+import type { RowChange } from '@overlay/store/change-log'
+import { changeOf, columnsOf, rowOf, tableOf } from '@overlay/store/kind-store'
+import type { Tx } from '@overlay/store/postgres'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 
 const policies: readonly Entity[] = [servicePolicy, edgeRouterPolicy, serviceEdgeRouterPolicy]

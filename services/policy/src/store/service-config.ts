@@ -1,8 +1,8 @@
 import { config as configEntity, referenceTo, service } from '@overlay/model'
-import type { RowChange } from '@overlay/platform/change-log'
-import { allPages } from '@overlay/platform/kind-store'
-import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import { Fault } from '@overlay/rpc'
+import type { RowChange } from '@overlay/store/change-log'
+import { allPages } from '@overlay/store/kind-store'
+import { type Db, onlyRow, type Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 /** A config that one identity uses for a service in place of the service's own; there is at most one of each type. */

@@ -1,7 +1,7 @@
 import { edgeRouterPolicy } from '@overlay/model'
-import type { RowChange } from '@overlay/platform/change-log'
-import { changeRow, deleteRows, insertRows } from '@overlay/platform/kind-store'
-import type { Tx } from '@overlay/platform/postgres'
+import type { RowChange } from '@overlay/store/change-log'
+import { changeRow, deleteRows, insertRows } from '@overlay/store/kind-store'
+import type { Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 /** Locks, in the order of their ids, the system policies of these routers and all policies that name the deleted ones. */

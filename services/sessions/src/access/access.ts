@@ -7,10 +7,10 @@ import {
   SessionRemoved,
   ValidateSessionsRequest,
 } from '@overlay/channel'
-import { disposeAll, fairQueue, type Own, openAll, pagesOf, runPeriodically } from '@overlay/platform/async'
-import type { Source } from '@overlay/platform/change-log'
-import { boundedPerSource, usualLimits } from '@overlay/platform/process'
+import { boundedPerSource, usualLimits } from '@overlay/process'
+import { disposeAll, fairQueue, type Own, openAll, pagesOf, runPeriodically } from '@overlay/process/async'
 import type { Methods, PolicyServiceService, Positions } from '@overlay/rpc'
+import type { Source } from '@overlay/store/change-log'
 import type { ControlCore } from '../control/control.js'
 import { type Concern, LIST_BYTES, onMessage } from '../control/handlers.js'
 import { endedSessions, unknownTokens } from '../store/ended-session.js'

@@ -1,5 +1,5 @@
-import type { Database } from '@overlay/platform/postgres'
-import { openLog } from '@overlay/platform/process'
+import { openLog } from '@overlay/process'
+import type { Database } from '@overlay/store/postgres'
 import { expect, test } from 'vitest'
 import { openActivity } from './activity.js'
 

@@ -1,6 +1,6 @@
-import { pagesOf, runPeriodically, yielder } from '@overlay/platform/async'
-import type { Database } from '@overlay/platform/postgres'
+import { pagesOf, runPeriodically, yielder } from '@overlay/process/async'
 import { type IdentityServiceService, type MarkActivityRequest, type Methods, ownContext } from '@overlay/rpc'
+import type { Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { ApiSession } from '../domain/api-session.js'
 import { saveConnections } from '../store/identity-connection.js'

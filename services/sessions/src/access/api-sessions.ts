@@ -1,6 +1,6 @@
 import { identity } from '@overlay/model'
-import { type Bus, isDeleted, type Memory, openProjection, type Source } from '@overlay/platform/change-log'
 import { type Change, CREDENTIALS, type Position } from '@overlay/rpc'
+import { type Bus, isDeleted, type Memory, openProjection, type Source } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import { type ApiSession, decodeApiSessions, hasLimited, withoutExpired } from '../domain/api-session.js'
 

@@ -1,5 +1,5 @@
 import { type EncodedMessage, encodeMessage, type Outgoing } from '@overlay/channel'
-import { yielder } from '@overlay/platform/async'
+import { yielder } from '@overlay/process/async'
 import type { RouterChannel } from '../control/router-channel.js'
 import type { Routers } from '../domain/audiences.js'
 

@@ -1,6 +1,6 @@
 import { ApiSessionAdded, type RouterApiSession } from '@overlay/channel'
 import { isUuid } from '@overlay/model'
-import { cuidAt, timeOfUuid } from '@overlay/platform/kind-store'
+import { cuidAt, timeOfUuid } from '@overlay/store/kind-store'
 import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
 
 /** API sessions as routers get them, each encoded once for the full states of all routers. */

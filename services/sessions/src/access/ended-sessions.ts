@@ -1,6 +1,6 @@
-import { reconnect, runPeriodically } from '@overlay/platform/async'
-import { atRest, type ChangeLog, deletedIds } from '@overlay/platform/change-log'
+import { reconnect, runPeriodically } from '@overlay/process/async'
 import { Fault, type Position } from '@overlay/rpc'
+import { atRest, type ChangeLog, deletedIds } from '@overlay/store/change-log'
 import { pruneEnded, recentlyEnded } from '../store/ended-session.js'
 
 const PRUNE_MS = 60_000

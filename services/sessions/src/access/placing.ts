@@ -1,6 +1,6 @@
-import { openAlarm, pagesOf } from '@overlay/platform/async'
-import { isAtLeast, latest } from '@overlay/platform/change-log'
+import { openAlarm, pagesOf } from '@overlay/process/async'
 import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
+import { isAtLeast, latest } from '@overlay/store/change-log'
 import type { Audience, Audiences, GrantedRouters, Holder } from '../domain/audiences.js'
 import type { GrantWatch } from '../grants/grant-watch.js'
 

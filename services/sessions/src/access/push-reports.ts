@@ -1,5 +1,5 @@
-import type { Bus } from '@overlay/platform/change-log'
 import { CREDENTIALS_PUSHED, type CredentialsPushed, type Position } from '@overlay/rpc'
+import type { Bus } from '@overlay/store/change-log'
 
 /** Tells identity how far routers have got its credentials: logins wait for it. */
 export interface PushReports extends Disposable {

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { openAlarm, openBackoff } from '@overlay/platform/async'
+import { openAlarm, openBackoff } from '@overlay/process/async'
 import type { Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import type { RouterChannel } from '../control/router-channel.js'

@@ -1,4 +1,4 @@
-import { cuidAt, newId, newTimeUuid } from '@overlay/platform/kind-store'
+import { cuidAt, newId, newTimeUuid } from '@overlay/store/kind-store'
 import { expect, test, vi } from 'vitest'
 import { routerIdOf } from './encodings.js'
 

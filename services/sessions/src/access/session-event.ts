@@ -1,5 +1,5 @@
 import { session } from '@overlay/model'
-import type { FabricEvent, FabricEvents, RowChange } from '@overlay/platform/change-log'
+import type { FabricEvent, FabricEvents, RowChange } from '@overlay/store/change-log'
 import type { EndedSession } from '../domain/session-access.js'
 
 /** differs: without the token, which is a credential. */

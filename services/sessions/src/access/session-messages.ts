@@ -1,6 +1,6 @@
 import { ApiSessionRemoved, ApiSessionUpdated, edgeType, SessionRemoved } from '@overlay/channel'
-import { pagesOf } from '@overlay/platform/async'
-import { newId } from '@overlay/platform/kind-store'
+import { pagesOf } from '@overlay/process/async'
+import { newId } from '@overlay/store/kind-store'
 import type { RouterChannel } from '../control/router-channel.js'
 import type { ApiSession } from '../domain/api-session.js'
 import type { Routers } from '../domain/audiences.js'

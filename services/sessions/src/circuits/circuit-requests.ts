@@ -15,7 +15,7 @@ import {
   type Message,
   type Outgoing,
 } from '@overlay/channel'
-import { boundedLines } from '@overlay/platform/process'
+import { boundedLines } from '@overlay/process'
 import { AccessRefused } from '../access/router-access.js'
 import { refused } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'

@@ -1,4 +1,4 @@
-import type { Database } from '@overlay/platform/postgres'
+import type { Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { CheckAccess } from '../access/router-access.js'
 import type { FabricEvents } from '../control/fabric-events.js'

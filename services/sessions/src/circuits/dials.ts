@@ -1,5 +1,5 @@
 import { edgeErrorCode, type Message, type Outgoing } from '@overlay/channel'
-import { noteFullQueue } from '@overlay/platform/process'
+import { noteFullQueue } from '@overlay/process'
 import type { Logger } from 'pino'
 import { AccessRefused } from '../access/router-access.js'
 import { answer, refused } from '../control/answers.js'

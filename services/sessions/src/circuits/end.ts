@@ -1,4 +1,4 @@
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import type { Sql } from 'sql-template-tag'
 import type { Circuit } from '../store/circuit.js'
 import { endCircuits } from '../store/end-circuits.js'

@@ -1,4 +1,4 @@
-import { batch } from '@overlay/platform/postgres'
+import { batch } from '@overlay/store/postgres'
 import type { RouterChannel } from '../control/router-channel.js'
 import { type UnroutePage, unroutesOf } from '../store/unroute.js'
 import type { CircuitDeps } from './deps.js'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { boundedQueue, pagesOf } from '@overlay/platform/async'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
+import { boundedQueue, pagesOf } from '@overlay/process/async'
 import { routePlan } from '../domain/route-plan.js'
 import type { Circuit } from '../store/circuit.js'
 import { ended } from '../store/end-circuits.js'

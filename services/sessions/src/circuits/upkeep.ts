@@ -1,5 +1,5 @@
-import { runPeriodically } from '@overlay/platform/async'
-import { isAway } from '@overlay/platform/postgres'
+import { runPeriodically } from '@overlay/process/async'
+import { isAway } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import { ended } from '../store/end-circuits.js'
 import { forgetEnded } from '../store/ended-terminator.js'

@@ -1,5 +1,5 @@
 import { ctrlType, InspectRequest, InspectResponse } from '@overlay/channel'
-import { pagesOf, yielder } from '@overlay/platform/async'
+import { pagesOf, yielder } from '@overlay/process/async'
 import { decodeLimited } from '../control/handlers.js'
 import { hasCircuitEnd } from '../domain/circuit-inspection.js'
 import type { Circuit } from '../store/circuit.js'

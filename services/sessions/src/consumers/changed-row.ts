@@ -1,5 +1,5 @@
-import { isDeleted } from '@overlay/platform/change-log'
 import type { Change } from '@overlay/rpc'
+import { isDeleted } from '@overlay/store/change-log'
 import type { ChangedRow } from '../domain/revocation.js'
 
 /** Sessions of deleted rows that end in the transaction of the change. The sweep ends the rest. */

@@ -1,14 +1,14 @@
+import { type Check, type CheckDeps, references } from '@overlay/maintenance'
 import { identity } from '@overlay/model'
+import type { Change } from '@overlay/rpc'
 import {
   type ConsumerDefinition,
   deletedIds,
   type Effects,
   isDeleted,
   type Source,
-} from '@overlay/platform/change-log'
-import { payloadDecoder } from '@overlay/platform/kind-store'
-import { type Check, type CheckDeps, references } from '@overlay/platform/maintenance'
-import type { Change } from '@overlay/rpc'
+} from '@overlay/store/change-log'
+import { payloadDecoder } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { everything, identityRevocation } from '../domain/revocation.js'
 import { deleteConnections } from '../store/identity-connection.js'

@@ -1,8 +1,8 @@
+import { type Check, copies, references } from '@overlay/maintenance'
 import { service } from '@overlay/model'
-import { type ConsumerDefinition, deletedIds, type Effects, type Source } from '@overlay/platform/change-log'
-import { payloadDecoder } from '@overlay/platform/kind-store'
-import { type Check, copies, references } from '@overlay/platform/maintenance'
 import type { Change } from '@overlay/rpc'
+import { type ConsumerDefinition, deletedIds, type Effects, type Source } from '@overlay/store/change-log'
+import { payloadDecoder } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { everything, policyKinds, policyRevocations, unknownPolicyRevocations } from '../domain/revocation.js'
 import {

@@ -11,7 +11,7 @@ import {
   type Outgoing,
   resultHeader,
 } from '@overlay/channel'
-import { isAway } from '@overlay/platform/postgres'
+import { isAway } from '@overlay/store/postgres'
 import { AccessRefused } from '../access/router-access.js'
 import type { RouterChannel } from './router-channel.js'
 

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
-import { runPeriodically } from '@overlay/platform/async'
-import type { Db } from '@overlay/platform/postgres'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
+import { runPeriodically } from '@overlay/process/async'
+import type { Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import { storedCertificates } from '../store/router-certificate.js'
 

@@ -1,5 +1,5 @@
 import type { Message, Outgoing } from '@overlay/channel'
-import { openOutage } from '@overlay/platform/async'
+import { openOutage } from '@overlay/process/async'
 import { deleteOldCommands, storeAnswer, takeCommands } from '../store/router-command.js'
 import type { CommandOptions } from './command-sender.js'
 import { executedCommands } from './executed-commands.js'

@@ -1,4 +1,6 @@
-import { disposeAll, type Own, openAll } from '@overlay/platform/async'
+import { disposeAll, type Own, openAll } from '@overlay/process/async'
+import { type ConnectionLimits, type FetchKey, renewServerKey, serverKey } from '@overlay/process/tls'
+import type { Position } from '@overlay/rpc'
 import {
   type Bus,
   type ChangeLog,
@@ -6,9 +8,7 @@ import {
   fabricEvents,
   type Source,
   watchKinds,
-} from '@overlay/platform/change-log'
-import { type ConnectionLimits, type FetchKey, renewServerKey, serverKey } from '@overlay/platform/tls'
-import type { Position } from '@overlay/rpc'
+} from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import { type LinkAdministration, linksConcern } from '../links/links.js'
 import { openTopology } from '../links/live-topology.js'

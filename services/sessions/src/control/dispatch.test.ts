@@ -1,5 +1,5 @@
 import { ApiSessionHeartbeat, type Channel, contentType, type Message, TooManyFields } from '@overlay/channel'
-import { metrics, openLog } from '@overlay/platform/process'
+import { metrics, openLog } from '@overlay/process'
 import { expect, test } from 'vitest'
 import { openDispatch } from './dispatch.js'
 import { type Handler, LIST_BYTES, MOST_READS, onMessage } from './handlers.js'

@@ -1,5 +1,5 @@
 import { bodyBytesOf, type Message, ownTypes, TooManyFields } from '@overlay/channel'
-import { boundedLines, metrics } from '@overlay/platform/process'
+import { boundedLines, metrics } from '@overlay/process'
 import type { Logger } from 'pino'
 import { openFailureLog } from './failure-log.js'
 import { type Concern, type Handler, MOST_BYTES } from './handlers.js'

@@ -1,1 +1,1 @@
-export type { FabricEvent, FabricEvents } from '@overlay/platform/change-log'
+export type { FabricEvent, FabricEvents } from '@overlay/store/change-log'

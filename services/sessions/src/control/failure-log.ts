@@ -1,4 +1,4 @@
-import { boundedPerSource, usualLimits } from '@overlay/platform/process'
+import { boundedPerSource, usualLimits } from '@overlay/process'
 import type { Logger } from 'pino'
 
 /** Logs failures that messages of routers cause, a limited number of each router: it can repeat what fails. */

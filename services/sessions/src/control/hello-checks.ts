@@ -9,7 +9,7 @@ import {
   headerKey,
   type ReceivedHello,
 } from '@overlay/channel'
-import { isAway } from '@overlay/platform/postgres'
+import { isAway } from '@overlay/store/postgres'
 import { fingerprintOf } from '@overlay/x509'
 import { newConnectionId } from '../domain/connection-id.js'
 import type { HelloRefusal } from '../domain/hello.js'

@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
-import { splitAddress } from '@overlay/platform/process'
+import { splitAddress } from '@overlay/process'
 import {
   acceptShared,
   type ConnectionLimits,
   limitConnections,
   type ServerKey,
   secureOptions,
-} from '@overlay/platform/tls'
+} from '@overlay/process/tls'
 
 /** The key that routers verify, and the authorities that verify routers. */
 export interface ControlKey extends ServerKey {

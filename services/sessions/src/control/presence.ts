@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { coalesced, openOutage } from '@overlay/platform/async'
-import type { Bus } from '@overlay/platform/change-log'
-import { type Db, isAway } from '@overlay/platform/postgres'
+import { coalesced, openOutage } from '@overlay/process/async'
 import { Fault } from '@overlay/rpc'
+import type { Bus } from '@overlay/store/change-log'
+import { type Db, isAway } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import {
   deleteDeadReplicas,

@@ -1,5 +1,3 @@
-import type { ChangeLog } from '@overlay/platform/change-log'
-import { bestEffort } from '@overlay/platform/postgres'
 import type {
   Context,
   RouterCertificates as Issued,
@@ -7,6 +5,8 @@ import type {
   PkiServiceService,
   Position,
 } from '@overlay/rpc'
+import type { ChangeLog } from '@overlay/store/change-log'
+import { bestEffort } from '@overlay/store/postgres'
 import { fingerprintOfPem, pemBlocksIn } from '@overlay/x509'
 import {
   type CertifiedRouter,

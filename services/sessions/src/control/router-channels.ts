@@ -1,4 +1,4 @@
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import type { RouterChannel, RouterChannels } from './router-channel.js'
 
 /** The routers that are connected to this replica, one channel each. */

@@ -1,4 +1,5 @@
 import { edgeRouter, transitRouter } from '@overlay/model'
+import type { Change } from '@overlay/rpc'
 import {
   type Bus,
   type ChangeLog,
@@ -6,9 +7,8 @@ import {
   type Memory,
   openProjection,
   type Projection,
-} from '@overlay/platform/change-log'
-import { payloadDecoder } from '@overlay/platform/kind-store'
-import type { Change } from '@overlay/rpc'
+} from '@overlay/store/change-log'
+import { payloadDecoder } from '@overlay/store/kind-store'
 import type { Logger } from 'pino'
 import { routerLoaders } from '../store/router.js'
 

@@ -1,6 +1,6 @@
 import type { Message, Outgoing } from '@overlay/channel'
-import { disposeAll } from '@overlay/platform/async'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
+import { disposeAll } from '@overlay/process/async'
 import { openCommandReceiver } from './command-receiver.js'
 import { type CommandOptions, openCommandSender } from './command-sender.js'
 import { type RouterChannels, type RouterMessages, RouterOffline } from './router-channel.js'

@@ -1,6 +1,6 @@
 import { routersForClients } from '@overlay/model'
-import { isAtLeast } from '@overlay/platform/change-log'
 import type { Position } from '@overlay/rpc'
+import { isAtLeast } from '@overlay/store/change-log'
 import { clientRouter } from '../domain/client-router.js'
 import type { NetworkRouter, RouterDirectory } from './router-directory.js'
 import type { Presence, RouterPresence } from './router-presence.js'

@@ -1,4 +1,4 @@
-import { disposeAll } from '@overlay/platform/async'
+import { disposeAll } from '@overlay/process/async'
 import { type AccessDeps, accessConcern } from '../access/access.js'
 import type { Circuits } from '../circuits/circuits.js'
 import { circuitsConcern } from '../circuits/circuits-concern.js'

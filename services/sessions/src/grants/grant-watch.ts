@@ -1,5 +1,5 @@
-import { type FollowLog, follow } from '@overlay/platform/change-log'
 import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
+import { type FollowLog, follow } from '@overlay/store/change-log'
 
 /** The stream of policy that names the identities whose lists of services or grants change. */
 export interface GrantWatch extends AsyncDisposable {

@@ -1,5 +1,4 @@
-import { isAtLeast, latest } from '@overlay/platform/change-log'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import {
   Access,
   type AuthorizeResponse,
@@ -9,6 +8,7 @@ import {
   type Position,
   type Positions,
 } from '@overlay/rpc'
+import { isAtLeast, latest } from '@overlay/store/change-log'
 import { type Entries, type Grant, openEntries } from './entries.js'
 import type { GrantWatch } from './grant-watch.js'
 

@@ -1,4 +1,5 @@
 import { session } from '@overlay/model'
+import type { Position } from '@overlay/rpc'
 import {
   type Bus,
   type ChangeLog,
@@ -7,8 +8,7 @@ import {
   localSource,
   type Memory,
   openProjection,
-} from '@overlay/platform/change-log'
-import type { Position } from '@overlay/rpc'
+} from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import type { SessionKey } from '../store/held-session.js'
 import type { SessionRow } from '../store/insert-session.js'

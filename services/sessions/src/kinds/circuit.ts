@@ -1,6 +1,6 @@
 import { circuit, fabricLinksOf, fabricReference } from '@overlay/model'
-import { type Kind, kind, type Seams } from '@overlay/platform/kind-store'
 import { Fault } from '@overlay/rpc'
+import { type Kind, kind, type Seams } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import type { Circuits } from '../circuits/circuits.js'
 

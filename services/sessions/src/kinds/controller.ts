@@ -1,4 +1,4 @@
 import { controller } from '@overlay/model'
-import { type Kind, kind } from '@overlay/platform/kind-store'
+import { type Kind, kind } from '@overlay/store/kind-store'
 
 export const controllers: Kind = kind(controller)

@@ -1,5 +1,5 @@
 import { edgeRouter } from '@overlay/model'
-import { type Kind, kind, newId } from '@overlay/platform/kind-store'
+import { type Kind, kind, newId } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { connectionsOf, edgeRows } from '../store/router.js'
 import { deleteTerminators, enrollmentMembers, type RouterDeps, routerWrites } from './router.js'

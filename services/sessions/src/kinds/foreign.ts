@@ -1,5 +1,5 @@
 import { identity } from '@overlay/model'
-import type { ForeignKind, ForeignViews } from '@overlay/platform/kind-store'
+import type { ForeignKind, ForeignViews } from '@overlay/store/kind-store'
 import { connectedIdentities } from '../store/identity-connection.js'
 
 /** Asked by replicas of identity of the previous release. They have no rows of their own about connections. */

@@ -1,6 +1,6 @@
 import { fabricReference, link } from '@overlay/model'
-import { type Kind, kind, required, type Seams } from '@overlay/platform/kind-store'
 import { notFound } from '@overlay/rpc'
+import { type Kind, kind, required, type Seams } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import type { LinkAdministration } from '../links/links.js'
 

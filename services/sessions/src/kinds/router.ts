@@ -1,13 +1,8 @@
 import type { RouterEnrollment } from '@overlay/model'
-import type { WaitForFollowers } from '@overlay/platform/change-log'
-import {
-  type DeleteContext,
-  decodeView,
-  type KindOperations,
-  type Viewer,
-} from '@overlay/platform/kind-store'
-import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Context } from '@overlay/rpc'
+import type { WaitForFollowers } from '@overlay/store/change-log'
+import { type DeleteContext, decodeView, type KindOperations, type Viewer } from '@overlay/store/kind-store'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { endTerminators } from '../store/terminator.js'
 import type { RouterNames } from './tunneling-routers.js'

@@ -1,6 +1,6 @@
 import { type RowOf, referenceTo, routersForClients, servicePolicy, session } from '@overlay/model'
-import { type Kind, kind, type Names } from '@overlay/platform/kind-store'
 import type { Context, Methods, PolicyServiceService } from '@overlay/rpc'
+import { type Kind, kind, type Names } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import type { ClientRouter } from '../domain/client-router.js'
 import { type ClientRouters, clientRoutersOf } from '../store/router.js'

@@ -1,8 +1,8 @@
 import { terminator } from '@overlay/model'
-import type { Consumer } from '@overlay/platform/change-log'
-import { type Kind, kind } from '@overlay/platform/kind-store'
-import { bestEffort } from '@overlay/platform/postgres'
 import { invalid, type ListQuery, notFound } from '@overlay/rpc'
+import type { Consumer } from '@overlay/store/change-log'
+import { type Kind, kind } from '@overlay/store/kind-store'
+import { bestEffort } from '@overlay/store/postgres'
 import { costsOf } from '../store/terminator-cost.js'
 
 const WAIT_MS = 2000

@@ -1,6 +1,6 @@
 import { edgeRouter, transitRouter } from '@overlay/model'
-import { type Kind, kind, newId } from '@overlay/platform/kind-store'
 import { Fault } from '@overlay/rpc'
+import { type Kind, kind, newId } from '@overlay/store/kind-store'
 import { linkListenersIn } from '../links/link-listeners.js'
 import {
   connectionsOf,

@@ -1,7 +1,7 @@
 import { edgeRouter } from '@overlay/model'
-import { bodyIn, changedValues, type KindOperations, newId, required } from '@overlay/platform/kind-store'
-import { bestEffort, type Db, isAway } from '@overlay/platform/postgres'
 import { type Context, Fault, type IdentityServiceService, type Methods, type Written } from '@overlay/rpc'
+import { bodyIn, changedValues, type KindOperations, newId, required } from '@overlay/store/kind-store'
+import { bestEffort, type Db, isAway } from '@overlay/store/postgres'
 import { type RouterNaming, routerNaming } from '../store/router.js'
 
 /** Keeps the names of routers for their identities. */

@@ -1,6 +1,6 @@
 import { type Fault, FaultSubject, type RouterLinks } from '@overlay/channel'
-import { pagesOf } from '@overlay/platform/async'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
+import { pagesOf } from '@overlay/process/async'
 import type { RouterChannel } from '../control/router-channel.js'
 import { isIdentifier } from '../domain/router-text.js'
 import type { LinkAcceptance, LinkRow, ReportedLink } from '../store/link.js'

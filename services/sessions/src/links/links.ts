@@ -1,6 +1,6 @@
 import { ctrlType, Fault, FaultSubject, RouterLinks, VerifyRouter } from '@overlay/channel'
-import { pagesOf, runPeriodically } from '@overlay/platform/async'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
+import { pagesOf, runPeriodically } from '@overlay/process/async'
 import type { Logger } from 'pino'
 import type { Circuits } from '../circuits/circuits.js'
 import type { FabricEvents } from '../control/fabric-events.js'

@@ -1,6 +1,6 @@
 import type { Channel } from '@overlay/channel'
-import { deferred } from '@overlay/platform/async'
-import { openLog } from '@overlay/platform/process'
+import { openLog } from '@overlay/process'
+import { deferred } from '@overlay/process/async'
 import { Fault } from '@overlay/rpc'
 import { expect, test, vi } from 'vitest'
 import type { RouterChannel } from '../control/router-channel.js'

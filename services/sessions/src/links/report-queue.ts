@@ -1,5 +1,5 @@
-import { deferred, openBackoff, openSerial } from '@overlay/platform/async'
-import { isAway } from '@overlay/platform/postgres'
+import { deferred, openBackoff, openSerial } from '@overlay/process/async'
+import { isAway } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { RouterChannel } from '../control/router-channel.js'
 

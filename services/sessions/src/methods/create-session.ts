@@ -1,6 +1,4 @@
 import { apiSession, referenceTo, service, timeText } from '@overlay/model'
-import { type ChangeLog, latest } from '@overlay/platform/change-log'
-import { tagsOf } from '@overlay/platform/kind-store'
 import {
   type Context,
   Fault,
@@ -10,6 +8,8 @@ import {
   type Positions,
   type SessionsServiceService,
 } from '@overlay/rpc'
+import { type ChangeLog, latest } from '@overlay/store/change-log'
+import { tagsOf } from '@overlay/store/kind-store'
 import { sessionEvent } from '../access/session-event.js'
 import type { AccessQuestion } from '../grants/grants.js'
 import { edgeRoutersOf, wireMembers } from '../kinds/session.js'

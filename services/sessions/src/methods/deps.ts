@@ -1,5 +1,5 @@
-import type { Bus, ChangeLog, FabricEvents, WaitForFollowers } from '@overlay/platform/change-log'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
+import type { Bus, ChangeLog, FabricEvents, WaitForFollowers } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import type { RouterCertificates } from '../control/router-certificates.js'
 import type { RouterMessages } from '../control/router-channel.js'

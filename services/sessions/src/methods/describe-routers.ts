@@ -1,5 +1,5 @@
-import { encodeViews } from '@overlay/platform/kind-store'
 import type { Methods, SessionsServiceService } from '@overlay/rpc'
+import { encodeViews } from '@overlay/store/kind-store'
 import { clientRoutersOf } from '../store/router.js'
 import type { Deps } from './deps.js'
 

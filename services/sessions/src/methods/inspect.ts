@@ -1,5 +1,5 @@
 import { ctrlType, InspectRequest, InspectResponse } from '@overlay/channel'
-import { boundedQueue } from '@overlay/platform/async'
+import { boundedQueue } from '@overlay/process/async'
 import { type InspectedValue, invalid, type Methods, type SessionsServiceService } from '@overlay/rpc'
 import { RE2JS } from 're2js'
 import { decodeLimited } from '../control/handlers.js'

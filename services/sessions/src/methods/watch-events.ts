@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { openAlarm } from '@overlay/platform/async'
-import { type Bus, EVENT_SUBJECT, type FabricEvent } from '@overlay/platform/change-log'
+import { openAlarm } from '@overlay/process/async'
 import { Fault, type Methods, type NetworkEvent, type SessionsServiceService } from '@overlay/rpc'
+import { type Bus, EVENT_SUBJECT, type FabricEvent } from '@overlay/store/change-log'
 
 const SIGN_OF_LIFE_MS = 1000
 const MAX_WAITING = 10_000

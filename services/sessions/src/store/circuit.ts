@@ -1,5 +1,5 @@
-import type { Db } from '@overlay/platform/postgres'
 import type { Caller } from '@overlay/rpc'
+import type { Db } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import type { CircuitPath } from '../domain/route-plan.js'
 

@@ -1,4 +1,4 @@
-import type { Db } from '@overlay/platform/postgres'
+import type { Db } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import { beginsOrEndsAt, CIRCUIT, type Circuit, RELAXED } from './circuit.js'
 

@@ -1,4 +1,4 @@
-import type { Db } from '@overlay/platform/postgres'
+import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
 /** A session that has ended. Routers know it by its token. */

@@ -1,4 +1,4 @@
-import type { Db, Tx } from '@overlay/platform/postgres'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
 /** Longer than a transaction, and longer than a dial that may have selected the terminator before. */

@@ -1,5 +1,5 @@
-import type { Db } from '@overlay/platform/postgres'
 import type { Positions } from '@overlay/rpc'
+import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
 /** The positions up to which the changes of other schemas have taken effect here. */

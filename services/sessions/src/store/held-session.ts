@@ -1,4 +1,4 @@
-import { batch, type Database } from '@overlay/platform/postgres'
+import { batch, type Database } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
 /** A session that an API session may have. */

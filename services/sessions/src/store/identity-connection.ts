@@ -1,6 +1,6 @@
 import { identity } from '@overlay/model'
-import { lockEntities } from '@overlay/platform/change-log'
-import type { Database, Db, Tx } from '@overlay/platform/postgres'
+import { lockEntities } from '@overlay/store/change-log'
+import type { Database, Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 
 /** A heartbeat counts for so long. Routers send one each 60 s, and it is saved within seconds. */

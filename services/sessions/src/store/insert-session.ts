@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { BaseRow, session, ValuesOf } from '@overlay/model'
-import { newId } from '@overlay/platform/kind-store'
-import { batch, type Database } from '@overlay/platform/postgres'
 import type { Positions } from '@overlay/rpc'
+import { newId } from '@overlay/store/kind-store'
+import { batch, type Database } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
 export type SessionRow = ValuesOf<typeof session> & BaseRow

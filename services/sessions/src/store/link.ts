@@ -1,4 +1,4 @@
-import type { Db } from '@overlay/platform/postgres'
+import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { INITIAL_LATENCY_MS, type Link } from '../domain/link.js'
 

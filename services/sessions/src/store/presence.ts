@@ -1,4 +1,4 @@
-import { type Db, onlyRow } from '@overlay/platform/postgres'
+import { type Db, onlyRow } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import type { RouterConnection } from './router.js'
 

@@ -1,5 +1,5 @@
-import { type Db, onlyRow, type Tx } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
+import { type Db, onlyRow, type Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Revocation, Scope } from '../domain/revocation.js'
 

@@ -1,6 +1,6 @@
-import type { ChangeLog } from '@overlay/platform/change-log'
-import type { Db } from '@overlay/platform/postgres'
 import type { Context } from '@overlay/rpc'
+import type { ChangeLog } from '@overlay/store/change-log'
+import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { updateRouter } from './router.js'
 

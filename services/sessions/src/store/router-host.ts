@@ -1,4 +1,4 @@
-import type { Database, Tx } from '@overlay/platform/postgres'
+import type { Database, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import {
   hostsOfCertificate,

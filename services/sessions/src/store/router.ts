@@ -1,8 +1,8 @@
 import { edgeRouter, transitRouter, type ViewOf } from '@overlay/model'
-import type { ChangeLog } from '@overlay/platform/change-log'
-import { changeOf, columnsOf, loadersOf, newId, rowOf } from '@overlay/platform/kind-store'
-import { batch, type Db, onlyRow } from '@overlay/platform/postgres'
 import type { Context, Written } from '@overlay/rpc'
+import type { ChangeLog } from '@overlay/store/change-log'
+import { changeOf, columnsOf, loadersOf, newId, rowOf } from '@overlay/store/kind-store'
+import { batch, type Db, onlyRow } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import { type ClientRouter, clientRouter, type RouterRow } from '../domain/client-router.js'
 

@@ -1,6 +1,6 @@
-import { type Appended, headFor, type RowChange } from '@overlay/platform/change-log'
-import type { Db, Tx } from '@overlay/platform/postgres'
 import type { Position } from '@overlay/rpc'
+import { type Appended, headFor, type RowChange } from '@overlay/store/change-log'
+import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import type { Scope } from '../domain/revocation.js'
 import type { SessionAccess } from '../domain/session-access.js'

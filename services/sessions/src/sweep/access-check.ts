@@ -1,6 +1,6 @@
-import { writeChanges } from '@overlay/platform/change-log'
-import { type Check, type CheckDeps, catchUpAll } from '@overlay/platform/maintenance'
+import { type Check, type CheckDeps, catchUpAll } from '@overlay/maintenance'
 import type { Finding } from '@overlay/rpc'
+import { writeChanges } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { endSessions, nextSessions, sessionsById } from '../store/session.js'
 import { type AccessPolicy, findAccessChanges, type Heads } from './access.js'

@@ -1,5 +1,4 @@
-import { pagesOf } from '@overlay/platform/async'
-import type { Names } from '@overlay/platform/kind-store'
+import { pagesOf } from '@overlay/process/async'
 import {
   Access,
   type ChangeServiceService,
@@ -9,6 +8,7 @@ import {
   type PolicyServiceService,
   type Positions,
 } from '@overlay/rpc'
+import type { Names } from '@overlay/store/kind-store'
 import { type AccessChanges, accessChanges, type SessionAccess } from '../domain/session-access.js'
 
 /** The questions of a sweep to policy. */

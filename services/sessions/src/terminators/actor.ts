@@ -1,5 +1,5 @@
-import type { Actor } from '@overlay/platform/change-log'
 import { system } from '@overlay/rpc'
+import type { Actor } from '@overlay/store/change-log'
 
 /** For the audit: the identity that hosts, or the router that acts on its own. */
 export const actorOf = (id: string): Actor => ({

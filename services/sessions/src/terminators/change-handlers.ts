@@ -10,8 +10,8 @@ import {
   UpdateTerminatorRequest,
   type UpdateTunnelTerminatorRequest,
 } from '@overlay/channel'
-import { pagesOf } from '@overlay/platform/async'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
+import { pagesOf } from '@overlay/process/async'
 import { AccessRefused, type CheckAccess } from '../access/router-access.js'
 import { answer, failed, refused, succeeded } from '../control/answers.js'
 import { type Handler, LIST_BYTES, onMessage } from '../control/handlers.js'

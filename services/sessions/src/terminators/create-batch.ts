@@ -1,9 +1,9 @@
 import { edgeErrorCode } from '@overlay/channel'
 import { service } from '@overlay/model'
-import { type ChangeLog, lockEntities, type RowChange } from '@overlay/platform/change-log'
-import { batch, type Tx } from '@overlay/platform/postgres'
-import { metrics } from '@overlay/platform/process'
+import { metrics } from '@overlay/process'
 import { ownContext } from '@overlay/rpc'
+import { type ChangeLog, lockEntities, type RowChange } from '@overlay/store/change-log'
+import { batch, type Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { AccessRefused } from '../access/router-access.js'
 import {

@@ -8,8 +8,8 @@ import {
   encodeText,
   type Outgoing,
 } from '@overlay/channel'
-import { newId } from '@overlay/platform/kind-store'
-import { isAway } from '@overlay/platform/postgres'
+import { newId } from '@overlay/store/kind-store'
+import { isAway } from '@overlay/store/postgres'
 import { AccessRefused, type CheckAccess } from '../access/router-access.js'
 import { answer, refused, textOf } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'

@@ -1,5 +1,5 @@
-import { runPeriodically } from '@overlay/platform/async'
-import type { Database } from '@overlay/platform/postgres'
+import { runPeriodically } from '@overlay/process/async'
+import type { Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { TerminatorCosts } from '../domain/terminator-costs.js'
 import { circuitsOfReplica, deleteCostsOf, saveCosts } from '../store/terminator-cost.js'

@@ -1,5 +1,5 @@
 import { edgeErrorCode } from '@overlay/channel'
-import { batch, type Database } from '@overlay/platform/postgres'
+import { batch, type Database } from '@overlay/store/postgres'
 import { AccessRefused } from '../access/router-access.js'
 import type { TerminatorCosts } from '../domain/terminator-costs.js'
 import { isStrategy, selectTerminator } from '../domain/terminator-selection.js'

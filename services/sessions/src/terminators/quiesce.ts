@@ -1,5 +1,5 @@
 import { ctrlType } from '@overlay/channel'
-import { fairQueue } from '@overlay/platform/async'
+import { fairQueue } from '@overlay/process/async'
 import { ownContext } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { answer, failed, succeeded } from '../control/answers.js'

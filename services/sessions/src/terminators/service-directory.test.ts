@@ -1,6 +1,6 @@
-import { noBus, type Source } from '@overlay/platform/change-log'
-import { openLog } from '@overlay/platform/process'
+import { openLog } from '@overlay/process'
 import type { Change, Changes, Position } from '@overlay/rpc'
+import { noBus, type Source } from '@overlay/store/change-log'
 import { expect, test } from 'vitest'
 import { openServiceDirectory } from './service-directory.js'
 

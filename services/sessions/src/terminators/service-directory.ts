@@ -1,4 +1,5 @@
 import { service } from '@overlay/model'
+import type { Change } from '@overlay/rpc'
 import {
   type Bus,
   isDeleted,
@@ -6,10 +7,9 @@ import {
   openProjection,
   type Projection,
   type Source,
-} from '@overlay/platform/change-log'
-import { payloadDecoder } from '@overlay/platform/kind-store'
-import { bestEffort } from '@overlay/platform/postgres'
-import type { Change } from '@overlay/rpc'
+} from '@overlay/store/change-log'
+import { payloadDecoder } from '@overlay/store/kind-store'
+import { bestEffort } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 
 /** What circuits and terminators need of a service. */

@@ -1,6 +1,6 @@
 import { terminator } from '@overlay/model'
-import { disposeAll } from '@overlay/platform/async'
-import type { ChangeLog, RowChange } from '@overlay/platform/change-log'
+import { disposeAll } from '@overlay/process/async'
+import type { ChangeLog, RowChange } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import type { CheckAccess } from '../access/router-access.js'
 import type { Circuits } from '../circuits/circuits.js'

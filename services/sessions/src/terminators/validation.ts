@@ -4,8 +4,8 @@ import {
   ValidateTerminatorsV2Request,
   ValidateTerminatorsV2Response,
 } from '@overlay/channel'
-import { pagesOf, runPeriodically } from '@overlay/platform/async'
-import { batch, type Database } from '@overlay/platform/postgres'
+import { pagesOf, runPeriodically } from '@overlay/process/async'
+import { batch, type Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import { type Handler, LIST_BYTES, onMessage } from '../control/handlers.js'
 import type { RouterChannel, RouterMessages } from '../control/router-channel.js'

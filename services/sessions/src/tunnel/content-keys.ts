@@ -1,5 +1,5 @@
-import { isAtLeast } from '@overlay/platform/change-log'
 import { type Methods, ownContext, type PolicyServiceService } from '@overlay/rpc'
+import { isAtLeast } from '@overlay/store/change-log'
 import type { GrantWatch } from '../grants/grant-watch.js'
 
 /** Keys of the service lists of identities. A poll of a router costs no call while its list does not change. */

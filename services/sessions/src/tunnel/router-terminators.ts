@@ -1,5 +1,5 @@
 import { CreateFabricTerminatorRequest, ctrlType, edgeErrorCode } from '@overlay/channel'
-import { newId } from '@overlay/platform/kind-store'
+import { newId } from '@overlay/store/kind-store'
 import { AccessRefused } from '../access/router-access.js'
 import { answer, failed, succeeded } from '../control/answers.js'
 import { type Handler, onMessage } from '../control/handlers.js'

@@ -8,7 +8,7 @@ import {
   type Message,
   openChannel,
 } from '@overlay/channel'
-import { deferred } from '@overlay/platform/async'
+import { deferred } from '@overlay/process/async'
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { OpenedCircuit } from '../circuits/circuits.js'

@@ -1,6 +1,6 @@
 import { edgeErrorCode } from '@overlay/channel'
-import type { Database } from '@overlay/platform/postgres'
 import { type Context, Fault, type Methods, ownContext, type SessionsServiceService } from '@overlay/rpc'
+import type { Database } from '@overlay/store/postgres'
 import { AccessRefused, type CheckRouter } from '../access/router-access.js'
 import { type HeldSession, heldSessions } from '../store/held-session.js'
 import type { RouterSession } from './router-sessions.js'

@@ -1,0 +1,59 @@
+import { isStopping } from '../process.js'
+
+/** Longer than a replica of a peer takes to restart. */
+const LASTS_MS = 3000
+/** Between two reports of one outage whose cause changes all the time. */
+const LONGEST_PAUSE_MS = 60_000
+
+/** Failures of one connection, and signs that it works. */
+export interface Outage extends Disposable {
+  failed(err: unknown): void
+  works(): void
+}
+
+/**
+ * Reports a failure that lasts, with the latest error, and again when its cause has changed: the first failures of an
+ * outage may hide the one that keeps it going. A peer that restarts interrupts connections for a moment, and when the
+ * product stops, peers end at the same time: neither is worth a warning.
+ */
+export function openOutage(
+  report: (err: unknown) => void,
+  { lastsMs = LASTS_MS, isEnding = isStopping } = {},
+): Outage {
+  let latest: unknown
+  let reportedCause: string | undefined
+  let pauseMs = lastsMs
+  let timer: NodeJS.Timeout | undefined
+  function reportLatest(): void {
+    timer = undefined
+    const cause = causeOf(latest)
+    if (isEnding() || cause === reportedCause) return
+    reportedCause = cause
+    pauseMs = Math.min(Math.max(LASTS_MS, 2 * pauseMs), LONGEST_PAUSE_MS)
+    report(latest)
+  }
+  function end(): void {
+    clearTimeout(timer)
+    timer = undefined
+    reportedCause = undefined
+    pauseMs = lastsMs
+  }
+  return {
+    failed(err) {
+      latest = err
+      if (causeOf(err) !== reportedCause) timer ??= setTimeout(reportLatest, pauseMs).unref()
+    },
+    works: end,
+    [Symbol.dispose]: end,
+  }
+}
+
+/** Equal for failures of one cause: the codes and messages of an error and of what it wraps. */
+function causeOf(err: unknown): string {
+  const texts: string[] = []
+  for (let at = err; at !== undefined && texts.length < 10; at = at instanceof Error ? at.cause : undefined) {
+    const { code } = Object(at) as { readonly code?: unknown }
+    texts.push(`${code ?? ''} ${at instanceof Error ? at.message : String(at)}`)
+  }
+  return texts.join('\n')
+}

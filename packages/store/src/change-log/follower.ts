@@ -1,0 +1,307 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { followers, metrics } from '@overlay/process'
+import {
+  type Connection,
+  deferred,
+  openBackoff,
+  openDemand,
+  openLimit,
+  openOutage,
+  openSerial,
+  reconnect,
+  withWatchdog,
+} from '@overlay/process/async'
+import { type Change, type Changes, Fault, type Position } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { isAway } from '../postgres/database-failure.js'
+import { poisonOf } from './poison.js'
+import { isSamePosition } from './positions.js'
+import { atRest, inUse, USE_MS } from './signs.js'
+import type { Source } from './source.js'
+import { openWaiters } from './waiters.js'
+
+/** Receives followed changes. Each function returns the position that the sink is at; they are called one at a time. */
+export interface Sink {
+  /** In metrics. */
+  readonly name: string
+  readonly kinds: readonly string[]
+  /** The kinds whose rows a load has. */
+  readonly loadedKinds: readonly string[]
+  /** How long the owner may gather changes. Callers that wait are served at once. */
+  readonly gatherMs: number
+  /** True: during a load old and new rows are mixed, so the sink has no position. */
+  readonly mixesLoads: boolean
+  /** The position of an earlier run; undefined: the sink is empty and needs all rows. */
+  start(): Promise<Position | undefined>
+  /** All rows in place of those that it had at `before`. */
+  replace(load: Load, before: Position | undefined): Promise<Position | undefined>
+  /** The changes after its position, without gaps. */
+  take(changes: readonly Change[], upto: Position): Promise<Position | undefined>
+}
+
+/** All rows, as they were at `upto` or later. */
+export interface Load {
+  readonly upto: Position
+  /** Can be read once. Throws when the owner does not send all of them. */
+  readonly pages: AsyncIterable<readonly Change[]>
+}
+
+export interface Follower extends AsyncDisposable {
+  /** The position of the sink. */
+  position(): Position | undefined
+  /**
+   * True when the sink had all that its owner had within the last `ms`. At rest it may be older: the question leads to
+   * an answer of the owner, and to one each second while there are more questions.
+   */
+  isFresh(ms: number): boolean
+  /** The time since the sink had all that its owner had. Infinity: it never had. */
+  ageMs(): number
+  /** True while the stream of the owner works. */
+  isHeard(): boolean
+  /** Resolves after the first load. */
+  readonly loaded: Promise<void>
+  /** Resolves when the sink is at the position; asks the owner at once when it is not. TIMEOUT when aborted. */
+  waitFor(position: Position, signal: AbortSignal): Promise<void>
+  /** Resolves when the sink has all that its owner had at the time of the call. */
+  catchUp(signal: AbortSignal): Promise<void>
+}
+
+const PAUSES = { firstMs: 100, longestMs: 2000 }
+const LOAD_SILENCE_MS = 30_000
+const PULL_MS = 2000
+
+/** The loop of all followers: loads, watches, and pulls at once while callers wait. */
+export function startFollower(source: Source, sink: Sink, log: Logger, useMs: number = USE_MS): Follower {
+  const { schema } = source
+  const stop = new AbortController()
+  const kinds = new Set(sink.kinds)
+  const poison = poisonOf(source, log, stop.signal)
+  let applied: Position | undefined
+  let mustReload = false // on another timeline, or too far behind
+  let freshAt = Number.NEGATIVE_INFINITY
+  let heardAt = Number.NEGATIVE_INFINITY
+  let watching = new AbortController()
+  let signs = atRest
+  /** Opens the stream again, with more signs. Its first message is one. */
+  const demand = openDemand(useMs, () => {
+    if (signs === atRest) watching.abort(demand)
+  })
+  const waiters = openWaiters(() => applied)
+  const firstLoad = deferred()
+  const serially = openSerial()
+
+  /** After a failure the position of the sink is unknown. */
+  async function move(step: () => Promise<Position | undefined>): Promise<void> {
+    try {
+      applied = await step()
+    } catch (err) {
+      applied = undefined
+      watching.abort(err)
+      throw err
+    }
+  }
+
+  function markFresh(at: number): void {
+    freshAt = at
+  }
+
+  /** False: the sink is on another timeline. */
+  async function accept(message: Changes, requestedAt: number): Promise<boolean> {
+    const { upto, after, changes, more } = message
+    if (!upto) throw new Error("message without 'upto'")
+    await serially(async () => {
+      if (applied?.timeline !== upto.timeline || applied.number >= upto.number) return
+      const { number } = applied
+      const later = changes.filter((change) => change.number > number)
+      const isWhole = after ? after.number <= number : later.length === upto.number - number
+      if (!isWhole) throw new Error('changes are missing')
+      const rows = await wholeRows(
+        later.filter(({ kind }) => kinds.has(kind)),
+        message,
+      )
+      await move(() => sink.take(rows, upto))
+      if (rows.length > 0) demand.note() // where rows change, a hang must be noticed soon
+      for (const { atMs } of rows)
+        metrics.followLag.observe({ schema }, Math.max(0, Date.now() - atMs) / 1000)
+    })
+    if (applied?.timeline !== upto.timeline) return false
+    if (!more) markFresh(Math.max(freshAt, requestedAt))
+    waiters.check()
+    return true
+  }
+
+  /** Rows too large for a message are requested one by one. */
+  async function wholeRows(
+    rows: readonly Change[],
+    { changes, oversized }: Changes,
+  ): Promise<readonly Change[]> {
+    if (oversized.length === 0) return rows
+    const cut = new Set(oversized.map((at) => changes[at]))
+    const whole: Change[] = []
+    for (const row of rows)
+      whole.push(cut.has(row) ? await poison.reload(row, new Error('the row fits no message')) : row)
+    return whole
+  }
+
+  async function load(): Promise<void> {
+    const [look, requestedAt] = [waiters.beginLook(), performance.now()]
+    let from: Position | undefined
+    await serially(async () => {
+      const before = applied ?? (await sink.start())
+      const open = (signal: AbortSignal) => source.load(sink.loadedKinds, signal)
+      for await (const load of loadOf(withWatchdog(LOAD_SILENCE_MS, open, stop.signal), wholeRows)) {
+        from = load.upto
+        if (sink.mixesLoads) applied = undefined
+        await move(() => sink.replace(load, before))
+      }
+    }).catch((err: unknown) => {
+      const cause = isAway(err) ? 'unavailable' : 'error'
+      if (!stop.signal.aborted) metrics.followLoadFailed.inc({ schema, follower: sink.name, cause })
+      throw err
+    })
+    mustReload = false
+    if (isSamePosition(applied, from)) {
+      markFresh(requestedAt)
+      waiters.endLook(look)
+    }
+    firstLoad.resolve()
+  }
+
+  async function watch(from: Position, { works }: Connection): Promise<void> {
+    watching = new AbortController()
+    signs = demand.lasts() ? inUse : atRest
+    const { gatherMs, kinds } = sink
+    const { signMs, silenceMs } = signs
+    const open = (signal: AbortSignal) => source.watch(from, signal, { gatherMs, kinds, signMs })
+    for await (const message of withWatchdog(silenceMs, open, stop.signal, watching.signal)) {
+      if (!(await accept(message, performance.now() - message.ageMs))) return
+      heardAt = performance.now()
+      works()
+      if (signs === inUse && !demand.lasts()) return
+    }
+    if (watching.signal.reason === demand) return
+    watching.signal.throwIfAborted()
+    throw new Fault('UNAVAILABLE', undefined, new Error('the owner ended the stream'))
+  }
+
+  async function connect(connection: Connection): Promise<void> {
+    if (!mustReload) applied ??= await sink.start()
+    if (!applied || mustReload) await load()
+    startPulling()
+    if (applied) await watch(applied, connection)
+  }
+
+  /** What the sink has no longer serves callers. */
+  function discard(): void {
+    mustReload = true
+    freshAt = Number.NEGATIVE_INFINITY
+    watching.abort(new Fault('OUT_OF_RANGE'))
+  }
+
+  const canPull = (): boolean => waiters.any() && applied !== undefined && !mustReload && !stop.signal.aborted
+
+  const pulls = openOutage((err) => log.warn({ err, schema }, 'owner of the changes does not answer'))
+  let pulling: Promise<void> | undefined
+  /** While callers wait. One look serves all callers that came before it, and callers of one turn share a look. */
+  async function pullWhileAwaited(): Promise<void> {
+    const backoff = openBackoff(PAUSES)
+    try {
+      while (canPull()) {
+        await nextTurn()
+        if (canPull() && !(await pullOnce())) await backoff.pause(stop.signal)
+      }
+    } finally {
+      pulling = undefined // in the same step as the last `canPull`: no caller is missed
+    }
+  }
+  function startPulling(): void {
+    // without this condition it would end before `pulling` is set
+    if (canPull()) pulling ??= pullWhileAwaited()
+  }
+
+  /** False: some callers that it should have served still wait. */
+  async function pullOnce(): Promise<boolean> {
+    const [look, requestedAt] = [waiters.beginLook(), performance.now()]
+    using limit = openLimit(PULL_MS, stop.signal)
+    try {
+      while (applied) {
+        const message: Changes = await source.pull(applied, limit.signal, sink.kinds)
+        if (!(await accept(message, requestedAt))) return false
+        if (!message.more) break
+      }
+      waiters.endLook(look)
+      pulls.works()
+      return !waiters.anySince(look)
+    } catch (err) {
+      if (isOutOfRange(err)) discard()
+      else if (!stop.signal.aborted) pulls.failed(err)
+      return false
+    }
+  }
+
+  const running = reconnect({
+    ...PAUSES,
+    signal: stop.signal,
+    connect,
+    onFailure(err) {
+      if (isOutOfRange(err)) discard()
+    },
+    onOutage: (err) => log.warn({ err, schema }, 'changes not followed'),
+  })
+  const described = {
+    schema,
+    number: () => applied?.number,
+    silentMs: () => performance.now() - heardAt,
+  }
+  followers.add(described)
+  const ageMs = (): number => (applied === undefined ? Infinity : performance.now() - freshAt)
+  const pulled = (wait: Promise<void>): Promise<void> => {
+    startPulling()
+    return wait
+  }
+  return {
+    position: () => applied,
+    isFresh(ms) {
+      demand.note()
+      return ageMs() <= ms
+    },
+    ageMs,
+    isHeard: () => performance.now() - heardAt < signs.silenceMs,
+    loaded: firstLoad.promise,
+    waitFor: (position, signal) => pulled(waiters.wait(position, signal)),
+    catchUp: (signal) => pulled(waiters.wait(undefined, signal)),
+    async [Symbol.asyncDispose]() {
+      followers.delete(described)
+      stop.abort()
+      await Promise.all([running, pulling])
+      pulls[Symbol.dispose]()
+    },
+  }
+}
+
+/** One load, or none when it throws. The stream is closed in any case. */
+async function* loadOf(
+  messages: AsyncIterable<Changes>,
+  wholeRows: (rows: readonly Change[], message: Changes) => Promise<readonly Change[]>,
+): AsyncIterable<Load> {
+  const reading = messages[Symbol.asyncIterator]()
+  const ended = (): Error => new Error('load ended early')
+  try {
+    const { value: first } = (await reading.next()) as IteratorResult<Changes, undefined>
+    if (!first?.upto) throw ended()
+    yield { upto: first.upto, pages: pagesOf(first) }
+  } finally {
+    await reading.return?.()
+  }
+
+  async function* pagesOf(first: Changes): AsyncIterable<readonly Change[]> {
+    for (let message: Changes | undefined = first; ; ) {
+      if (message.changes.length > 0) yield await wholeRows(message.changes, message)
+      if (!message.more) return
+      message = ((await reading.next()) as IteratorResult<Changes, undefined>).value
+      if (!message) throw ended()
+    }
+  }
+}
+
+const isOutOfRange = (err: unknown): boolean => err instanceof Fault && err.code === 'OUT_OF_RANGE'

@@ -1,0 +1,133 @@
+import { pagesOf, yielder } from '@overlay/process/async'
+import type { Change, Position } from '@overlay/rpc'
+import type { Logger } from 'pino'
+import type { Bus } from './bus.js'
+import { feed } from './feed.js'
+import { type Follower, startFollower } from './follower.js'
+import { poisonOf } from './poison.js'
+import type { Source } from './source.js'
+
+/** Another service's rows in memory, in every replica. */
+export interface Projection
+  extends Pick<Follower, 'position' | 'isHeard' | 'waitFor' | 'catchUp' | 'ageMs'>,
+    AsyncDisposable {
+  readonly schema: string
+  /** True when it had all that its owner had within the last two seconds. At rest it may be older, see `Follower`. */
+  isFresh(): boolean
+}
+
+/** The rows in memory. */
+export interface Memory {
+  /** In metrics. */
+  readonly name: string
+  readonly kinds: readonly string[]
+  /** The kinds whose rows a load has. Absent: all. */
+  readonly loadedKinds?: readonly string[]
+  /** In order, and at once: readers never see half of a message. A row may come again unchanged. */
+  apply(changes: readonly Change[], upto: Position): void
+  /** In place of `apply` where the row cannot be read, or `apply` throws: does what is safe. Absent: keeps the row. */
+  unknown?(change: Change, upto: Position): void
+  /** Begins a load. It may be abandoned for another. */
+  load(): MemoryLoad
+}
+
+/** Between these calls the process does other work, but applies no change. The memory is not fresh meanwhile. */
+export interface MemoryLoad {
+  add(rows: readonly Change[], upto: Position): void
+  /** In place of `add`. Absent: as if the row were deleted. */
+  unknown?(row: Change, upto: Position): void
+  /** All rows were added: the others are deleted. */
+  end(upto: Position): void | Promise<void>
+}
+
+const FRESH_MS = 2000
+const GATHER_MS = 20 // changes that share a message; callers that wait are served at once
+const ROWS_PER_STEP = 10
+const PUSH_MS = 150 // by then the owner has pushed what a hint announces
+
+/** Loads from the owner, then follows. `background`: returns before the first load. */
+export async function openProjection(
+  source: Source,
+  memory: Memory,
+  {
+    bus,
+    log,
+    loaded = 'await',
+    useMs,
+  }: {
+    readonly bus: Pick<Bus, 'subscribe'>
+    readonly log: Logger
+    readonly loaded?: 'await' | 'background'
+    /** From the last question for freshness until the owner sends rare signs of life. */
+    readonly useMs?: number
+  },
+): Promise<Projection> {
+  const { schema } = source
+  const stop = new AbortController()
+  const poison = poisonOf(source, log, stop.signal)
+  const follower = startFollower(
+    source,
+    {
+      name: memory.name,
+      kinds: memory.kinds,
+      loadedKinds: memory.loadedKinds ?? memory.kinds,
+      gatherMs: GATHER_MS,
+      mixesLoads: true,
+      start: async () => undefined,
+      async replace({ upto, pages }) {
+        const load = memory.load()
+        const yieldNow = yielder()
+        for await (const rows of pages) {
+          for (const page of pagesOf(rows, ROWS_PER_STEP)) {
+            await feed(
+              page,
+              poison,
+              (rows) => load.add(rows, upto),
+              (row) => load.unknown?.(row, upto),
+            )
+            await yieldNow()
+          }
+        }
+        await load.end(upto)
+        return upto
+      },
+      async take(changes, upto) {
+        const at = (change?: Change): Position => ({ ...upto, number: change?.number ?? upto.number })
+        const wasSplit = await feed(
+          changes,
+          poison,
+          (part) => memory.apply(part, part === changes ? upto : at(part.at(-1))),
+          (change) => memory.unknown?.(change, at(change)),
+        )
+        if (wasSplit) memory.apply([], upto)
+        return upto
+      },
+    },
+    log,
+    useMs,
+  )
+
+  let due: NodeJS.Timeout | undefined
+  const hints = bus.subscribe(`overlay.${schema}.head`, (hint) => {
+    due ??= setTimeout(() => {
+      due = undefined
+      follower.waitFor(hint as Position, AbortSignal.timeout(FRESH_MS)).catch(() => undefined) // without success it is no longer fresh
+    }, PUSH_MS)
+  })
+  if (loaded === 'await') await follower.loaded
+  return {
+    schema,
+    position: follower.position,
+    isFresh: () => follower.isFresh(FRESH_MS),
+    ageMs: follower.ageMs,
+    isHeard: follower.isHeard,
+    waitFor: follower.waitFor,
+    catchUp: follower.catchUp,
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      clearTimeout(due)
+      hints[Symbol.dispose]()
+      await follower[Symbol.asyncDispose]()
+    },
+  }
+}

@@ -1,0 +1,329 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { metrics, pools } from '@overlay/process'
+import { Fault, tracing } from '@overlay/rpc'
+import pg from 'pg'
+import type { Logger } from 'pino'
+import type { Sql } from 'sql-template-tag'
+import { connectionOf } from './connection.js'
+import { type Failure, failureOf, isConflict, wasEnded } from './database-failure.js'
+import { CONNECTION_SECONDS, clientTexts, ownTexts, preparedNames } from './prepared.js'
+import { sharedReads } from './shared-reads.js'
+import { tracedDatabase } from './traced-database.js'
+
+/** A pool or a transaction. */
+export interface Db {
+  /**
+   * With a name the server keeps the plan from the first use on. Without one it keeps the plan of texts that are used
+   * often: of few texts shaped by clients with a session, of none shaped by clients without. Each name has one text.
+   * Statements list their columns.
+   */
+  query<Row extends pg.QueryResultRow = pg.QueryResultRow>(
+    query: Sql,
+    name?: string | typeof ofClients | typeof ofStrangers,
+  ): Promise<pg.QueryResult<Row>>
+}
+
+/** In place of a name: a client with a session shapes the text. */
+export const ofClients = Symbol('of clients')
+
+/** In place of a name: a client without a session shapes the text, which gets no name. */
+export const ofStrangers = Symbol('of strangers')
+
+/** A Db inside a transaction, for functions that write. */
+export interface Tx extends Db {
+  readonly inTransaction: true
+}
+
+export interface Database extends Db, AsyncDisposable {
+  readonly schema: string
+  /** As `query`, for a statement that neither writes nor takes locks. Short ones share a connection. */
+  read<Row extends pg.QueryResultRow = pg.QueryResultRow>(
+    query: Sql,
+    origin: typeof ofClients | typeof ofStrangers,
+  ): Promise<pg.QueryResult<Row>>
+  /**
+   * Commits when `work` returns, rolls back when it throws. The caller's deadline reaches the server. After a deadlock
+   * or a serialization failure `work` runs a second time, in a new transaction, and again after the administrator has
+   * ended its connection: it must have no effects outside of it.
+   */
+  transaction<T>(deadline: Date | undefined, work: (tx: Tx) => Promise<T>): Promise<T>
+  /**
+   * Runs `work` while its connection holds the advisory lock of this name, with no transaction open. What `work` writes
+   * on the connection is written by the holder, or not at all.
+   */
+  withAdvisoryLock<T>(name: string, work: (connection: LockedConnection) => Promise<T>): Promise<T>
+}
+
+/** The connection that holds an advisory lock. */
+export interface LockedConnection extends Db {
+  /** As `Database.transaction`, without a deadline. */
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
+}
+
+const STATEMENT_MS = 30_000 // of a statement outside a transaction, and of a transaction without a deadline
+const GRACE_MS = 1000 // a server that has not answered by then does not answer
+/** The other transaction takes the locks meanwhile. Without it, the repeated one could block it again. */
+const CONFLICT_PAUSE_MS = 20
+/** Jobs that run a few times a minute find the connection of the time before. */
+const UNUSED_MS = 60_000
+/** Besides the connection of shared reads. */
+export const POOL_SIZE = 7
+/** The longest execution of a shared read. */
+const SHORT_MS = 5
+const IDLE_MS = 15_000 // a replica that hangs must not keep its locks
+
+export interface DatabaseOptions {
+  /** Connections, besides that of shared reads. */
+  readonly max?: number
+  /** The longest execution of a shared read. */
+  readonly shortMs?: number
+  /** The lifetime of a connection. */
+  readonly connectionSeconds?: number
+  readonly log?: Logger
+}
+
+/** Connects on demand. Fails if the files for TLS are unusable. A database that is unavailable or late is a Fault. The pool recovers by itself. */
+export function openDatabase(
+  url: string,
+  schema: string,
+  { max = POOL_SIZE, shortMs = SHORT_MS, connectionSeconds = CONNECTION_SECONDS, log }: DatabaseOptions = {},
+): Database {
+  const config: pg.PoolConfig = {
+    ...connectionOf(url, log),
+    application_name: schema,
+    // compiling a statement of a login takes longer than a second, and each connection compiles for itself
+    options: `-c search_path=${schema} -c jit=off`,
+    max,
+    types,
+    connectionTimeoutMillis: 5000,
+    idleTimeoutMillis: UNUSED_MS,
+    statement_timeout: STATEMENT_MS,
+    idle_in_transaction_session_timeout: IDLE_MS,
+    keepAlive: true,
+    maxLifetimeSeconds: connectionSeconds,
+  }
+  const pool = openPool(config)
+  const poolOfReads = openPool({ ...config, max: 1, pipeline: true })
+  const shared = sharedReads(poolOfReads, shortMs)
+
+  const [nameOf, listNameOf] = [preparedNames(ownTexts), preparedNames(clientTexts)]
+  const namesFor = (origin: typeof ofClients | typeof ofStrangers | undefined) =>
+    origin === undefined ? nameOf : origin === ofClients ? listNameOf : () => undefined
+  const statement = ({ text, values }: Sql, origin: Parameters<Db['query']>[1], ms: number): Timed => {
+    const name = typeof origin === 'string' ? origin : namesFor(origin)(text)
+    return { text, values, ...(name !== undefined && { name }), query_timeout: ms + GRACE_MS }
+  }
+
+  const connect = (): Promise<pg.PoolClient> =>
+    pool.connect().catch((err: unknown) => {
+      throw failureOf(err).error
+    })
+
+  async function using<T>(client: pg.PoolClient, use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    let failure: Failure | undefined
+    try {
+      return await use(client)
+    } catch (err) {
+      failure = failureOf(err)
+      if (failure.connectionIsLost) shared.renew() // another server may answer now
+      throw failure.error
+    } finally {
+      client.release(failure?.connectionIsLost ?? false)
+    }
+  }
+
+  /** Repeats `use` on another connection if the administrator has ended its own, as during a renewal of certificates. */
+  async function onConnection<T>(
+    take: () => Promise<pg.PoolClient>,
+    use: (client: pg.PoolClient) => Promise<T>,
+  ): Promise<T> {
+    for (let ended = 0; ; ended++) {
+      const client = await take()
+      try {
+        return await using(client, use)
+      } catch (err) {
+        if (!wasEnded(err) || ended === max) throw err
+        metrics.databaseRepeated.inc({ schema })
+      }
+    }
+  }
+
+  /** One transaction, from after its `begin` to its end. */
+  async function attempt<T>(
+    client: pg.PoolClient,
+    left: () => number,
+    work: (tx: Tx) => Promise<T>,
+  ): Promise<T> {
+    let over = false
+    const tx: Tx = {
+      inTransaction: true,
+      async query(query, name) {
+        if (over) throw new Error('the transaction is over')
+        return client.query(statement(query, name, left()))
+      },
+    }
+    try {
+      const result = await work(tx)
+      left()
+      over = true
+      await client.query(command('commit'))
+      return result
+    } catch (err) {
+      over = true
+      if (!failureOf(err).connectionIsLost) await client.query(command('rollback'))
+      throw err
+    }
+  }
+
+  async function repeatedOnce<T>(work: () => Promise<T>, again?: () => Promise<void>): Promise<T> {
+    try {
+      return await work()
+    } catch (err) {
+      if (!isConflict(err)) throw err
+      metrics.databaseRepeated.inc({ schema })
+      await delay(CONFLICT_PAUSE_MS * (1 + Math.random()))
+      await again?.()
+      return work()
+    }
+  }
+
+  /** The first attempt has begun its transaction already. */
+  const transact = <T>(client: pg.PoolClient, left: () => number, work: (tx: Tx) => Promise<T>): Promise<T> =>
+    repeatedOnce(
+      () => attempt(client, left, work),
+      async () => {
+        await client.query(beginning(left()))
+      },
+    )
+
+  /** A connection that was lost unnoticed fails its first statement. Nothing has happened then: try another one. */
+  async function connectWith(first: () => Timed): Promise<pg.PoolClient> {
+    for (let ended = 0; ; ended++) {
+      const client = await connect()
+      try {
+        await client.query(first())
+        return client
+      } catch (err) {
+        const { error, connectionIsLost } = failureOf(err)
+        client.release(connectionIsLost)
+        if (!(error instanceof Fault && error.code === 'UNAVAILABLE') || ended === max) throw error
+      }
+    }
+  }
+
+  async function read<Row extends pg.QueryResultRow>(
+    query: Sql,
+    origin: Parameters<Database['read']>[1],
+  ): Promise<pg.QueryResult<Row>> {
+    const one = statement(query, origin, STATEMENT_MS)
+    const { name } = one
+    if (name !== undefined && shared.takes(name)) {
+      const result = await shared.query<Row>({ ...one, name })
+      if (result !== 'lost') return result
+      metrics.databaseRepeated.inc({ schema })
+    }
+    return onConnection(connect, async (client) => {
+      const sentAt = performance.now()
+      try {
+        return await client.query<Row>(one)
+      } finally {
+        if (name !== undefined) shared.record(name, performance.now() - sentAt)
+      }
+    })
+  }
+
+  const database: Database = {
+    schema,
+    read,
+    query: (query, name) =>
+      onConnection(connect, (client) =>
+        repeatedOnce(() => client.query(statement(query, name, STATEMENT_MS))),
+      ),
+
+    async transaction(deadline, work) {
+      const left = timeLeft(deadline)
+      return onConnection(
+        () => connectWith(() => beginning(left())),
+        (client) => transact(client, left, work),
+      )
+    },
+
+    async withAdvisoryLock(name, work) {
+      const key = `hashtextextended(${pg.escapeLiteral(name)}, 0)`
+      const lock = command(`set idle_session_timeout = ${IDLE_MS}; select pg_advisory_lock(${key})`)
+      const unlock = command(`select pg_advisory_unlock(${key}); reset idle_session_timeout`)
+      return using(await connectWith(() => lock), async (client) => {
+        try {
+          const result = await work({
+            query: (query, name) => client.query(statement(query, name, STATEMENT_MS)),
+            async transaction(work) {
+              const left = timeLeft()
+              await client.query(beginning(left()))
+              return transact(client, left, work)
+            },
+          })
+          await client.query(unlock)
+          return result
+        } catch (err) {
+          if (!failureOf(err).connectionIsLost) await client.query(unlock)
+          throw err
+        }
+      })
+    },
+
+    async [Symbol.asyncDispose]() {
+      const opened = [pool, poolOfReads]
+      for (const one of opened) pools.delete(one)
+      await Promise.all(opened.map((one) => one.end()))
+    },
+  }
+  return tracing ? tracedDatabase(tracing, database) : database
+}
+
+/** In milliseconds, at each call; TIMEOUT when there is none. */
+function timeLeft(deadline?: Date): () => number {
+  const until = deadline?.getTime() ?? Date.now() + STATEMENT_MS
+  return () => {
+    const ms = until - Date.now()
+    if (ms <= 0) throw new Fault('TIMEOUT')
+    return ms
+  }
+}
+
+export function onlyRow<Row>(rows: readonly Row[]): Row {
+  const [row] = rows
+  if (row === undefined || rows.length > 1) throw new Error(`one row expected, ${rows.length} found`)
+  return row
+}
+
+interface Timed extends pg.QueryConfig {
+  readonly query_timeout: number
+}
+
+const beginning = (ms: number): Timed => command(`begin; set local statement_timeout = ${ms}`)
+
+const command = (text: string): Timed => ({ text, query_timeout: STATEMENT_MS })
+
+/** A broken connection fails its query, and leaves the pool if it is idle. */
+const ignore = (): void => undefined
+
+const INT8 = pg.types.builtins.INT8
+
+/** The driver's types (timestamptz: Date), but int8 as a number where that is exact. */
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
+    oid === INT8 && format !== 'binary' ? int8 : pg.types.getTypeParser(oid, format),
+}
+
+function openPool(config: pg.PoolConfig): pg.Pool {
+  const pool = new pg.Pool(config)
+  pool.on('connect', (client) => client.on('error', ignore))
+  pool.on('error', ignore)
+  pools.add(pool)
+  return pool
+}
+
+function int8(text: string): number | string {
+  const number = Number(text)
+  return Number.isSafeInteger(number) ? number : text
+}
