@@ -12,7 +12,7 @@ import { commandLineOf } from '../src/processes/command-line.js'
 import { freePort } from '../src/processes/ports.js'
 import { type BrokerOptions, busUser, startBroker } from '../src/servers/broker.js'
 import { findNatsServer, startNatsServer } from '../src/servers/nats-server.js'
-import { testCertificates } from '../src/testing/test-certificates.js'
+import { testCertificates } from '../testing/test-certificates.js'
 
 const natsServer = await findNatsServer()
 if (!natsServer) {

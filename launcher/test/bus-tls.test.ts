@@ -5,8 +5,8 @@ import { openLog } from '@overlay/process'
 import { openBus } from '@overlay/store/change-log'
 import { expect, onTestFinished, test } from 'vitest'
 import { checkBus } from '../src/servers/external-servers.js'
-import { testCertificates } from '../src/testing/test-certificates.js'
-import { busPrograms, tlsBus } from '../src/testing/tls-bus.js'
+import { testCertificates } from '../testing/test-certificates.js'
+import { busPrograms, tlsBus } from '../testing/tls-bus.js'
 
 const log = openLog('launcher', { level: 'silent', format: 'json' })
 

@@ -12,7 +12,7 @@ import {
   refuseNewDatabase,
   untilDatabase,
 } from '../src/servers/external-servers.js'
-import { testPostgres } from '../src/testing/test-postgres.js'
+import { testPostgres } from '../testing/test-postgres.js'
 
 test('missing rights leave SQL in the home, and a command with the address of the server', async () => {
   const written: [string, string][] = []

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { tlsWarning, withClient, withTlsDirectory } from '@overlay/store/postgres/migrate'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { explainDatabase } from '../src/servers/external-servers.js'
-import { testCertificates } from '../src/testing/test-certificates.js'
-import { testPostgres } from '../src/testing/test-postgres.js'
-import { type TlsPostgres, tlsPostgres } from '../src/testing/tls-postgres.js'
+import { testCertificates } from '../testing/test-certificates.js'
+import { testPostgres } from '../testing/test-postgres.js'
+import { type TlsPostgres, tlsPostgres } from '../testing/tls-postgres.js'
 
 // Postgres takes connections of its own user with TLS and a password, of others with a certificate
 

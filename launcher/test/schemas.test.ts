@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { withClient } from '@overlay/store/postgres/migrate'
 import { expect, test } from 'vitest'
 import { whileOnlyStart } from '../src/servers/schemas.js'
-import { testDatabase } from '../src/testing/testing.js'
+import { testDatabase } from '../testing/testing.js'
 
 /** When the kernel of the server asks next whether the client is there, in seconds. */
 async function keepaliveOf(clientPort: number): Promise<number> {

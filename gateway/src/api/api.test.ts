@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto'
 import { Fault } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { makeCertificate } from '../../testing/certificates.js'
+import { ADMIN, ALICE } from '../../testing/fakes.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
 import { yamlOf } from '../openapi/yaml.js'
-import { makeCertificate } from '../testing/certificates.js'
-import { ADMIN, ALICE } from '../testing/fakes.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
 import { certificateBag } from './cacerts.js'
 
 let gateway: TestGateway

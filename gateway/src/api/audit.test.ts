@@ -1,7 +1,7 @@
 import { type Context, Fault } from '@overlay/rpc'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { ADMIN, ALICE, PARTIAL_ADMIN } from '../testing/fakes.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
+import { ADMIN, ALICE, PARTIAL_ADMIN } from '../../testing/fakes.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
 
 let gateway: TestGateway
 beforeEach(async () => {

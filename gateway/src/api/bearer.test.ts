@@ -1,9 +1,9 @@
 import { newTokenKey, publishedKeys, signToken } from '@overlay/process/tokens/testing'
 import { Fault } from '@overlay/rpc'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { sessionFor } from '../testing/fakes.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
-import { accessClaims } from '../testing/tokens.js'
+import { sessionFor } from '../../testing/fakes.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
+import { accessClaims } from '../../testing/tokens.js'
 
 const key = newTokenKey('k1')
 const ENDS_IN_MS = 86_400_000

@@ -3,8 +3,8 @@ import { gunzipSync } from 'node:zlib'
 import type { Service } from '@overlay/model'
 import type { ApiSession } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ADMIN, sessionFor } from '../testing/fakes.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
+import { ADMIN, sessionFor } from '../../testing/fakes.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
 import { management } from './operations.js'
 
 let gateway: TestGateway

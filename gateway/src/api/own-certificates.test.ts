@@ -1,8 +1,8 @@
 import { Fault } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { makeCertificate } from '../testing/certificates.js'
-import { ALICE } from '../testing/fakes.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
+import { makeCertificate } from '../../testing/certificates.js'
+import { ALICE } from '../../testing/fakes.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
 
 let gateway: TestGateway
 beforeAll(async () => {

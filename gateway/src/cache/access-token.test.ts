@@ -11,7 +11,7 @@ import {
   string,
 } from 'fast-check'
 import { expect, test } from 'vitest'
-import { accessClaims, ISSUER } from '../testing/tokens.js'
+import { accessClaims, ISSUER } from '../../testing/tokens.js'
 import { RefusedToken, verifyAccessToken } from './access-token.js'
 
 const T0 = Date.UTC(2026, 0, 1)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { ADMIN, ALICE, sessionFor } from '../testing/fakes.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
+import { ADMIN, ALICE, sessionFor } from '../../testing/fakes.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
 
 let gateway: TestGateway
 beforeAll(async () => {

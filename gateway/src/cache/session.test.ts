@@ -1,6 +1,6 @@
 import { goTime } from '@overlay/rpc'
 import { expect, test } from 'vitest'
-import { ALICE, sessionFor } from '../testing/fakes.js'
+import { ALICE, sessionFor } from '../../testing/fakes.js'
 import { cachedSession, sessionJson } from './session.js'
 
 test.each([

@@ -9,9 +9,9 @@ import {
   SessionsServiceService,
 } from '@overlay/rpc'
 import { expect, test } from 'vitest'
+import { ADMIN, fakes } from '../../testing/fakes.js'
+import { startGateway } from '../../testing/gateway.js'
 import { openWritePositions } from '../cache/write-positions.js'
-import { ADMIN, fakes } from '../testing/fakes.js'
-import { startGateway } from '../testing/gateway.js'
 import { noteWrites } from './note-writes.js'
 
 const position: Position = { timeline: 't1', number: 7 }

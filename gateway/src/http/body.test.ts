@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { connect } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ADMIN } from '../testing/fakes.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
+import { ADMIN } from '../../testing/fakes.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
 import { jsonBytes } from './body.js'
 
 let gateway: TestGateway

@@ -2,10 +2,10 @@ import { once } from 'node:events'
 import { newTokenKey, publishedKeys, signToken } from '@overlay/process/tokens/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
+import { ADMIN, sessionFor } from '../../testing/fakes.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
+import { accessClaims } from '../../testing/tokens.js'
 import { limits } from '../settings.js'
-import { ADMIN, sessionFor } from '../testing/fakes.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
-import { accessClaims } from '../testing/tokens.js'
 
 const key = newTokenKey('k1')
 const CURRENT = '/edge/client/v1/current-api-session'

@@ -1,7 +1,7 @@
 import { Fault, retryAfter } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { ADMIN, ALICE, PARTIAL_ADMIN } from '../testing/fakes.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
+import { ADMIN, ALICE, PARTIAL_ADMIN } from '../../testing/fakes.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
 
 let gateway: TestGateway
 beforeAll(async () => {

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { Agent, get } from 'node:https'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { makeCertificate } from '../testing/certificates.js'
-import { ADMIN } from '../testing/fakes.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
+import { makeCertificate } from '../../testing/certificates.js'
+import { ADMIN } from '../../testing/fakes.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
 
 let gateway: TestGateway
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { makeCertificate } from '../testing/certificates.js'
-import type { Answer } from '../testing/gateway.js'
+import { makeCertificate } from '../../testing/certificates.js'
+import type { Answer } from '../../testing/gateway.js'
 import {
   authorizeForm,
   authorizeUrl,
@@ -13,7 +13,7 @@ import {
   startOidc,
   type TestOidc,
   withCode,
-} from '../testing/oidc.js'
+} from '../../testing/oidc.js'
 
 let oidc: TestOidc
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { retryAfter } from '@overlay/rpc'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { browser, FORM, fails, ID, json, returning, startOidc, type TestOidc } from '../testing/oidc.js'
+import { browser, FORM, fails, ID, json, returning, startOidc, type TestOidc } from '../../testing/oidc.js'
 
 let oidc: TestOidc
 beforeAll(async () => {

@@ -1,10 +1,10 @@
 import { openLog } from '@overlay/process'
 import { newTokenKey, publishedKeys, signToken } from '@overlay/process/tokens/testing'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { ALICE, sessionFor } from '../../testing/fakes.js'
+import { authorizeUrl, fails, ID, startOidc, type TestOidc } from '../../testing/oidc.js'
+import { accessClaims } from '../../testing/tokens.js'
 import { accessLog } from '../http/access-log.js'
-import { ALICE, sessionFor } from '../testing/fakes.js'
-import { authorizeUrl, fails, ID, startOidc, type TestOidc } from '../testing/oidc.js'
-import { accessClaims } from '../testing/tokens.js'
 
 const key = newTokenKey('k1')
 const keys = publishedKeys([key])

@@ -9,7 +9,7 @@ import {
   type TestOidc,
   totpQuery,
   withCode,
-} from '../testing/oidc.js'
+} from '../../testing/oidc.js'
 
 let oidc: TestOidc
 beforeAll(async () => {

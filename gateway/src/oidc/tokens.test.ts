@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { sessionFor } from '../testing/fakes.js'
-import { browser, fails, REDIRECT, startOidc, type TestOidc } from '../testing/oidc.js'
+import { sessionFor } from '../../testing/fakes.js'
+import { browser, fails, REDIRECT, startOidc, type TestOidc } from '../../testing/oidc.js'
 
 let oidc: TestOidc
 beforeAll(async () => {

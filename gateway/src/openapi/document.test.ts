@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { published } from '../../../test-e2e/published.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
 import { client, management } from '../api/operations.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
 
 interface Names {
   readonly query: readonly string[]

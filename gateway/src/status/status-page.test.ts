@@ -1,8 +1,8 @@
 import { hostname } from 'node:os'
 import { Fault, type ProcessDescription, retryAfter } from '@overlay/rpc'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { ADMIN, ALICE, PARTIAL_ADMIN, sessionFor } from '../testing/fakes.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
+import { ADMIN, ALICE, PARTIAL_ADMIN, sessionFor } from '../../testing/fakes.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
 import type { DescribedReplica } from './replicas.js'
 
 const DAY_MS = 86_400_000

@@ -4,8 +4,8 @@ import { contentType, decodeBool, decodeText, headerKey, type Message, openChann
 import { Fault } from '@overlay/rpc'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createWebSocketStream, WebSocket } from 'ws'
-import { ADMIN, ALICE, PARTIAL_ADMIN } from '../testing/fakes.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
+import { ADMIN, ALICE, PARTIAL_ADMIN } from '../../testing/fakes.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
 import { openManagementChannel } from './management-channel.js'
 
 const STREAM_EVENTS_REQUEST = 10040

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
 import { consolePages } from './console.js'
 
 const SCRIPT = 'window.isSPA = true'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startGateway, type TestGateway } from '../../testing/gateway.js'
 import { audit, client, fabric, management } from '../api/operations.js'
-import { startGateway, type TestGateway } from '../testing/gateway.js'
 import { referencePage } from './reference.js'
 
 let gateway: TestGateway

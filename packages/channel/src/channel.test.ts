@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { channelPair, closing } from '../testing/channel-pair.js'
+import { received } from '../testing/received.js'
 import {
   ChannelClosed,
   contentType,
@@ -15,8 +17,6 @@ import {
   type Message,
   ReplyTimeout,
 } from './index.js'
-import { channelPair, closing } from './testing/channel-pair.js'
-import { received } from './testing/received.js'
 
 const TIMEOUT_MS = 30_000
 const nothing = Buffer.alloc(0)

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { cut, cuts, message } from '../testing/arbitraries.js'
+import { decodeChunks, decodeOne } from '../testing/frames.js'
+import { goldenFrames } from '../testing/golden-frames.js'
 import { encodeMessage, HELLO_LIMITS, MESSAGE_LIMITS, withSequence } from './frame.js'
 import { encodeFrame, type FrameDecoder, frameDecoder, MalformedFrame, type Message } from './index.js'
-import { cut, cuts, message } from './testing/arbitraries.js'
-import { decodeChunks, decodeOne } from './testing/frames.js'
-import { goldenFrames } from './testing/golden-frames.js'
 
 const options = { seed: 42, numRuns: 300 }
 

@@ -1,5 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { cut, cuts } from '../testing/arbitraries.js'
+import { decodeChunks } from '../testing/frames.js'
+import { goldenFrames } from '../testing/golden-frames.js'
 import {
   decodeBool,
   decodeBytesMap,
@@ -14,9 +17,6 @@ import {
   MalformedHeader,
   type Message,
 } from './index.js'
-import { cut, cuts } from './testing/arbitraries.js'
-import { decodeChunks } from './testing/frames.js'
-import { goldenFrames } from './testing/golden-frames.js'
 
 const decoders = [
   decodeBool,

@@ -1,5 +1,7 @@
 import type { BinaryWriter } from '@bufbuild/protobuf/wire'
 import { expect, test } from 'vitest'
+import { decodeOne } from '../testing/frames.js'
+import { goldenFrames } from '../testing/golden-frames.js'
 import {
   CircuitConfirmation,
   ClientHello,
@@ -39,8 +41,6 @@ import {
   TerminatorPrecedence,
   ValidateTerminatorsV2Response,
 } from './index.js'
-import { decodeOne } from './testing/frames.js'
-import { goldenFrames } from './testing/golden-frames.js'
 
 type Name = keyof typeof goldenFrames
 

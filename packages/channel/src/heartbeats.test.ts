@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { type ChannelPair, channelPair, closing } from '../testing/channel-pair.js'
+import { decodeChunks } from '../testing/frames.js'
+import { received } from '../testing/received.js'
+import { tlsPair } from '../testing/tls-pair.js'
 import { startHeartbeats } from './heartbeats.js'
 import { contentType, encodeFrame, headerKey, openChannel } from './index.js'
-import { type ChannelPair, channelPair, closing } from './testing/channel-pair.js'
-import { decodeChunks } from './testing/frames.js'
-import { received } from './testing/received.js'
-import { tlsPair } from './testing/tls-pair.js'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })

@@ -1,4 +1,7 @@
 import { expect, test, vi } from 'vitest'
+import { goldenFrames } from '../testing/golden-frames.js'
+import { received } from '../testing/received.js'
+import { closed, tlsPair } from '../testing/tls-pair.js'
 import {
   acceptHello,
   contentType,
@@ -14,9 +17,6 @@ import {
   MalformedHeader,
   sendHello,
 } from './index.js'
-import { goldenFrames } from './testing/golden-frames.js'
-import { received } from './testing/received.js'
-import { closed, tlsPair } from './testing/tls-pair.js'
 
 const version = [headerKey.version, encodeText('v1.1.13|f00|today|linux|amd64')] as const
 const answer = new Map([version, [headerKey.id, encodeText('ctrl-1')]])

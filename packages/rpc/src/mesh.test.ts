@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type ConnectionOptions, connect } from 'node:tls'
 import pino from 'pino'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { authority, newAuthority, type TestAuthority, type TlsFiles, testTls } from '../testing/testing.js'
 import { callersOf } from './callers.js'
 import { contextOptionsOf, openPeerTls, type PeerTls } from './peer-tls.js'
 import { connectPeers, type Peers } from './peers.js'
@@ -21,7 +22,6 @@ import {
   startServer,
   transports,
 } from './test-service.js'
-import { authority, newAuthority, type TestAuthority, type TlsFiles, testTls } from './testing.js'
 
 const refusals: Refusal[] = []
 beforeEach(() => {

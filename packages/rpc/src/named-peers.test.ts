@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { testTls } from '../testing/testing.js'
 import type { LookUp } from './addresses.js'
 import { connectPeers, type Peers, type PeersOptions } from './peers.js'
 import { remote } from './remote.js'
@@ -16,7 +17,6 @@ import {
   submit,
   transports,
 } from './test-service.js'
-import { testTls } from './testing.js'
 
 /** A name, its addresses and replicas at them. Undefined addresses: the look-up fails. */
 async function startNamed(options: Partial<PeersOptions> = {}, prefix = '') {

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
+import { authority, newAuthority, type TlsFiles } from '../testing/testing.js'
 import { openPeerTls, type PeerTlsOptions } from './peer-tls.js'
-import { authority, newAuthority, type TlsFiles } from './testing.js'
 
 const DAY_MS = 86_400_000
 const days = (count: number): Date => new Date(Date.now() + count * DAY_MS)

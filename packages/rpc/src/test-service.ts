@@ -2,6 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import pino from 'pino'
 import { afterAll, beforeAll } from 'vitest'
+import { testTls } from '../testing/testing.js'
 import { type Context, traceparentOf } from './context.js'
 import { Fault, invalid } from './fault.js'
 import { ChangeServiceService, Changes } from './gen/overlay/change/v1/change.js'
@@ -19,7 +20,6 @@ import type { Methods } from './methods.js'
 import { connectPeers, type Peers } from './peers.js'
 import { remote } from './remote.js'
 import { type ServeOptions, serve } from './serve.js'
-import { testTls } from './testing.js'
 
 /** The certificates of the servers, which are policy, and of their caller. */
 export const serverTls = await testTls('policy')

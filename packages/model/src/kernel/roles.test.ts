@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { roleCaseEntities, roleCases } from '../testing/role-cases.js'
+import { roleCaseEntities, roleCases } from '../../testing/role-cases.js'
 import { parseRoles, selects } from './roles.js'
 
 test.each(roleCases)('$rule', ({ roles, semantic, selected }) => {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
+import { sampleCheck } from '../../testing/sample-check.js'
 import { contentKey } from './content.js'
 import { putIdentity, putPostureCheck, putService } from './entities.js'
 import { type AccessType, putServicePolicy } from './policies.js'
 import { emptyState } from './state.js'
-import { sampleCheck } from './testing/sample-check.js'
 
 test('lists that differ only in the type of a policy have different keys', () => {
   const keyWith = (first: AccessType, second: AccessType): string => {

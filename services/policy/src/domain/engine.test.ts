@@ -1,16 +1,6 @@
 import { roleCaseEntities, roleCases } from '@overlay/model/testing'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { contentKey } from './content.js'
-import {
-  commonRouters,
-  linkingPolicies,
-  permissionsOf,
-  requiredCheckIds,
-  routersOfIdentities,
-  visibleIds,
-} from './queries.js'
-import { emptyState, type State } from './state.js'
 import {
   checksAsked,
   demandsOf,
@@ -21,8 +11,18 @@ import {
   routersFor,
   usable,
   type World,
-} from './testing/naive-world.js'
-import { type Step, stepEngine, steps, stepWorld } from './testing/steps.js'
+} from '../../testing/naive-world.js'
+import { type Step, stepEngine, steps, stepWorld } from '../../testing/steps.js'
+import { contentKey } from './content.js'
+import {
+  commonRouters,
+  linkingPolicies,
+  permissionsOf,
+  requiredCheckIds,
+  routersOfIdentities,
+  visibleIds,
+} from './queries.js'
+import { emptyState, type State } from './state.js'
 
 test.each(roleCases)('$rule', ({ roles, semantic, selected }) => {
   const state = emptyState()

@@ -1,10 +1,10 @@
 import { parseQuery } from '@overlay/model'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { stepEngine, steps } from '../../testing/steps.js'
 import { withoutLinkedSets } from './linked-sets.js'
 import { mutators } from './mutators.js'
 import { emptyState, type State } from './state.js'
-import { stepEngine, steps } from './testing/steps.js'
 
 const state = emptyState()
 for (const id of ['i1', 'i2']) mutators.identities.put(state, { id, attributes: [], isAdmin: false })

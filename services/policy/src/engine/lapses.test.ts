@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import { sampleCheck } from '../../testing/sample-check.js'
 import { emptyPosture } from '../domain/posture/data.js'
 import { emptyState } from '../domain/state.js'
-import { sampleCheck } from '../domain/testing/sample-check.js'
 import { lapseSchedule } from './lapses.js'
 
 const start = Date.parse('2026-01-01T00:00:00.000Z')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sampleCheck } from '../testing/sample-check.js'
+import { sampleCheck } from '../../../testing/sample-check.js'
 import type { Check } from './check.js'
 import {
   emptyPosture,

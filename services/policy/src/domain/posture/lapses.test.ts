@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { sampleCheck } from '../testing/sample-check.js'
+import { sampleCheck } from '../../../testing/sample-check.js'
 import type { Check } from './check.js'
 import { type EndpointState, emptyPosture } from './data.js'
 import { lastLapse, mfaTimings, nextLapse } from './lapses.js'

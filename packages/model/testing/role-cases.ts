@@ -1,4 +1,4 @@
-import type { Semantic } from '../kernel/roles.js'
+import type { Semantic } from '../src/kernel/roles.js'
 
 /** One rule of role matching: which of the three entities of `roleCaseEntities` the list selects. */
 export interface RoleCase {

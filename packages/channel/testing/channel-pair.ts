@@ -1,5 +1,5 @@
 import type { TLSSocket } from 'node:tls'
-import { type Channel, type ChannelOptions, openChannel } from '../index.js'
+import { type Channel, type ChannelOptions, openChannel } from '../src/index.js'
 import { type Received, received } from './received.js'
 import { tlsPair } from './tls-pair.js'
 

@@ -1,5 +1,5 @@
-import { MESSAGE_LIMITS } from '../frame.js'
-import { frameDecoder, type Message } from '../index.js'
+import { MESSAGE_LIMITS } from '../src/frame.js'
+import { frameDecoder, type Message } from '../src/index.js'
 
 /** All messages in the chunks. */
 export function decodeChunks(chunks: Iterable<Buffer>): Message[] {

@@ -9,7 +9,7 @@ import {
   type NetworkEvent,
   type Position,
 } from '@overlay/rpc'
-import type { Audit, Changes, Entities, Services } from '../clients/services.js'
+import type { Audit, Changes, Entities, Services } from '../src/clients/services.js'
 
 export const ADMIN = '11111111-1111-4111-8111-111111111111'
 export const ALICE = '22222222-2222-4222-8222-222222222222'

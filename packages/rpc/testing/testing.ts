@@ -8,8 +8,8 @@ import {
   SubjectAlternativeNameExtension,
   X509CertificateGenerator,
 } from '@peculiar/x509'
-import type { PeerName } from './peer-name.js'
-import { contextOptionsOf, type PeerTls } from './peer-tls.js'
+import type { PeerName } from '../src/peer-name.js'
+import { contextOptionsOf, type PeerTls } from '../src/peer-tls.js'
 
 /** The contents of `tls.crt`, `tls.key` and `ca.crt`. */
 export interface TlsFiles {

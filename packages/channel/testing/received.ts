@@ -1,4 +1,4 @@
-import type { Message } from '../index.js'
+import type { Message } from '../src/index.js'
 
 /** Collects messages for a test. */
 export interface Received {

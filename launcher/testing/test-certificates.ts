@@ -1,8 +1,8 @@
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openProcessCertificates, type ProcessCertificates } from '../home/process-certificates.js'
-import { newSecrets } from '../home/secrets.js'
+import { openProcessCertificates, type ProcessCertificates } from '../src/home/process-certificates.js'
+import { newSecrets } from '../src/home/secrets.js'
 
 export interface TestCertificates extends ProcessCertificates {
   /** Sets the time of certificates that are issued from now on, and renews those that are due then. */
