@@ -1,6 +1,6 @@
 import { Fault, ownContext } from '@overlay/rpc'
 import { beforeEach, expect, test } from 'vitest'
-import { newTokenKey, publishedKeys } from './testing.js'
+import { newTokenKey, publishedKeys } from '../../testing/tokens.js'
 import { openTokenKeys, type TokenKeys, type TokenKeysOptions } from './token-keys.js'
 
 const [first, second, server] = ['k1', 'k2', 'server'].map(newTokenKey)
