@@ -7,7 +7,7 @@ import { guardProcess, openLog, processSettings, readSettings, runProgram } from
 import { type PartName, type RunPart, shareProcess } from '@overlay/process/component'
 import { openTracing } from '@overlay/process/tracing'
 import { runSessions } from '@overlay/sessions/run'
-import { projectRoot } from './project-root.js'
+import { projectRoot } from './system/project-root.js'
 
 /** All parts in one process. The launcher passes the environment of each part as JSON. */
 await runProgram('overlay', run)

@@ -1,9 +1,9 @@
 import { releaseMemoryAtRest } from '@overlay/process'
-import { readArguments, usage } from './arguments.js'
-import { runCommand } from './commands/command.js'
-import { startProduct } from './product.js'
-import { environmentWarnings, readLauncherSettings } from './settings.js'
-import { welcome } from './welcome.js'
+import { runCommand } from './commands/run-command.js'
+import { readArguments, usage } from './product/arguments.js'
+import { startProduct } from './product/start-product.js'
+import { welcome } from './product/welcome.js'
+import { environmentWarnings, readLauncherSettings } from './settings/settings.js'
 
 const started = Date.now()
 const print = (line: string): void => console.log(`${((Date.now() - started) / 1000).toFixed(1)} s  ${line}`)

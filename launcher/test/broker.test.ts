@@ -8,10 +8,10 @@ import { text } from 'node:stream/consumers'
 import { connect as connectTls, type SecureContextOptions, type TLSSocket } from 'node:tls'
 import { connect, type NatsConnection, type Subscription } from '@nats-io/transport-node'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { commandLineOf } from '../src/processes/command-line.js'
-import { freePort } from '../src/processes/ports.js'
 import { type BrokerOptions, busUser, startBroker } from '../src/servers/broker.js'
-import { findNatsServer, startNatsServer } from '../src/servers/nats-server.js'
+import { freePort } from '../src/system/ports.js'
+import { commandLineOf } from '../src/system/process-identity.js'
+import { findNatsServer, startNatsServer } from '../testing/nats-server.js'
 import { testCertificates } from '../testing/test-certificates.js'
 
 const natsServer = await findNatsServer()

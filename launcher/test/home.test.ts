@@ -19,8 +19,8 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { dataDirectory, openHome, removeStaleLock } from '../src/home/home.js'
 import { claimHome } from '../src/home/home-directory.js'
-import { runningLauncher } from '../src/home/running-launcher.js'
-import { startOf } from '../src/processes/start-of.js'
+import { runningLauncher } from '../src/home/installation.js'
+import { startTimeOf } from '../src/system/process-identity.js'
 
 test('secrets are generated once, and only their owner can read them', async () => {
   const directory = await newDirectory()
@@ -106,9 +106,9 @@ test('a lock counts while the process runs that took it', async () => {
   const other = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'ignore' })
   onTestFinished(() => void other.kill())
   await writeFile(join(directory, 'launcher.pid'), String(other.pid))
-  const start = await startOf(other.pid ?? 0)
-  expect(start).toBe(await startOf(other.pid ?? 0))
-  expect(start).not.toBe(await startOf(process.pid))
+  const start = await startTimeOf(other.pid ?? 0)
+  expect(start).toBe(await startTimeOf(other.pid ?? 0))
+  expect(start).not.toBe(await startTimeOf(process.pid))
   await writeFile(join(directory, 'launcher.start'), `${other.pid}\n${start}\n`)
   expect(await runningLauncher(directory)).toBe(other.pid)
   await writeFile(join(directory, 'launcher.start'), `${other.pid}\n${start}0\n`)

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { withClient } from '@overlay/store/postgres/migrate'
 import { expect, onTestFinished, test } from 'vitest'
-import { accountsOf, chownTo, DEFAULT_UID, sharedCache } from '../src/home/account.js'
-import { commandLineOf } from '../src/processes/command-line.js'
-import { freePort } from '../src/processes/ports.js'
 import { type PostgresOptions, startPostgres } from '../src/servers/postgres.js'
 import { findPostgres } from '../src/servers/postgres-binaries.js'
+import { accountsOf, chownTo, DEFAULT_UID, sharedCache } from '../src/system/account.js'
+import { freePort } from '../src/system/ports.js'
+import { commandLineOf } from '../src/system/process-identity.js'
 
 test('keeps its rows across starts, and requires its password', async () => {
   const options = { ...(await newOptions()), password: 'sesame' }

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, createServer, type PeerCertificate, type TLSSocket } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
-import { accountsOf } from '../src/home/account.js'
 import { openHome } from '../src/home/home.js'
 import { signingAuthority } from '../src/home/internal-authorities.js'
 import { openProcessCertificates } from '../src/home/process-certificates.js'
 import { secretsForNewHome, secretsIn } from '../src/home/secrets.js'
+import { accountsOf } from '../src/system/account.js'
 
 const DAY_MS = 86_400_000
 const YEAR_MS = 365.25 * DAY_MS

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { restoreSnapshot } from '../src/commands/restore-snapshot.js'
-import { readLauncherSettings } from '../src/settings.js'
+import { readLauncherSettings } from '../src/settings/settings.js'
 
 test('a restore from a directory that does not exist says so, and creates nothing', async () => {
   const home = await mkdtemp(join(tmpdir(), 'overlay-test-'))

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Address, freePort } from '../src/processes/ports.js'
 import { bindShared, type SharedSocket } from '../src/processes/shared-socket.js'
+import { type Address, freePort } from '../src/system/ports.js'
 
 /** Answers with its process id and the address of the client. */
 const program = `

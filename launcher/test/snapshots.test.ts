@@ -2,9 +2,9 @@ import { chmod, mkdir, mkdtemp, rm, stat, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { isReachable } from '../src/home/account.js'
 import { openHome } from '../src/home/home.js'
 import { snapshotsDirectory } from '../src/home/snapshots.js'
+import { isReachable } from '../src/system/account.js'
 
 test('only the processes can enter the directory of snapshots, also below new directories', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'overlay-test-'))

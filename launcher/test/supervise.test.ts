@@ -2,12 +2,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { openLogFile } from '../src/log-file.js'
-import { commandLineOf } from '../src/processes/command-line.js'
 import { type NodeOptions, startNode, untilReady } from '../src/processes/node-process.js'
-import { freePort } from '../src/processes/ports.js'
-import type { ProcessPlan } from '../src/processes/processes.js'
-import { supervise } from '../src/processes/supervise.js'
+import type { ProcessPlan } from '../src/processes/plan-processes.js'
+import { openLogFile } from '../src/system/log-file.js'
+import { freePort } from '../src/system/ports.js'
+import { commandLineOf } from '../src/system/process-identity.js'
+import { supervise } from '../src/system/supervise.js'
 
 const patiently = { signal: new AbortController().signal, print: () => undefined }
 

@@ -7,7 +7,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { withDatabase } from '../src/commands/with-database.js'
 import { openHome } from '../src/home/home.js'
 import { newSecrets } from '../src/home/secrets.js'
-import { readLauncherSettings } from '../src/settings.js'
+import { readLauncherSettings } from '../src/settings/settings.js'
 
 let home: string
 

@@ -1,7 +1,7 @@
 import { appendFile, copyFile, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { withClient } from '@overlay/store/postgres/migrate'
-import { type Account, chownAll, chownTo } from '../src/home/account.js'
+import { type Account, chownAll, chownTo } from '../src/system/account.js'
 import type { Upstream } from './test-postgres.js'
 
 /** What belongs to the running server. The standby receives the log from its primary. */

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { accountsOf, DEFAULT_UID, sharedCache } from '../src/home/account.js'
-import { freePort } from '../src/processes/ports.js'
 import { startPostgres } from '../src/servers/postgres.js'
 import { findPostgres } from '../src/servers/postgres-binaries.js'
+import { accountsOf, DEFAULT_UID, sharedCache } from '../src/system/account.js'
+import { freePort } from '../src/system/ports.js'
 
 const run = promisify(execFile)
 

@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { accountsOf, DEFAULT_UID } from '../src/home/account.js'
-import { freePort } from '../src/processes/ports.js'
 import { busUser, startBroker } from '../src/servers/broker.js'
-import { findNatsServer, startNatsServer } from '../src/servers/nats-server.js'
+import { accountsOf, DEFAULT_UID } from '../src/system/account.js'
+import { freePort } from '../src/system/ports.js'
+import { findNatsServer, startNatsServer } from './nats-server.js'
 import { type TestCertificates, testCertificates } from './test-certificates.js'
 
 export interface TlsBus extends AsyncDisposable {

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { withClient } from '@overlay/store/postgres/migrate'
-import { accountsOf, DEFAULT_UID } from '../src/home/account.js'
 import { services } from '../src/servers/schemas.js'
+import { accountsOf, DEFAULT_UID } from '../src/system/account.js'
 import { testCertificates } from './test-certificates.js'
 import { testPostgres } from './test-postgres.js'
 

@@ -1,4 +1,4 @@
-import { settingsOfCommands, settingsOfProcesses } from '../../launcher/src/process-settings.js'
+import { settingsOfCommands, settingsOfProcesses } from '../../launcher/src/settings/process-settings.js'
 import type { Settings } from '../../packages/process/src/settings.js'
 import type { KubernetesObject } from './kustomize.js'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { settingsOfCommands, settingsOfProcesses } from '../../launcher/src/process-settings.js'
-import { launcherSettings } from '../../launcher/src/settings.js'
+import { settingsOfCommands, settingsOfProcesses } from '../../launcher/src/settings/process-settings.js'
+import { launcherSettings } from '../../launcher/src/settings/settings.js'
 import { settingsTable } from '../../packages/process/src/settings.js'
 
 // `npx vitest run test-e2e/tests/settings -u` updates the file

@@ -8,14 +8,12 @@ import {
   readPasswordArguments,
 } from '@overlay/identity/password-command'
 import { openLog } from '@overlay/process'
-import { exists } from '../home/exists.js'
-import { passwordFile } from '../home/home-files.js'
+import { passwordFile, writeInHome } from '../home/home-files.js'
 import { requireInstallation } from '../home/installation.js'
-import { writeInHome } from '../home/write-in-home.js'
 import { requireOwnSchema, roleUrl } from '../servers/schemas.js'
-import { readLauncherSettings } from '../settings.js'
-import { runCommand } from './command.js'
-import { operator } from './operator.js'
+import { readLauncherSettings } from '../settings/settings.js'
+import { exists } from '../system/files.js'
+import { operator, runCommand } from './run-command.js'
 import { withDatabase } from './with-database.js'
 
 await runCommand('password not changed', async () => {

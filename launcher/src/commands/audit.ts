@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util'
-import { readLauncherSettings } from '../settings.js'
+import { readLauncherSettings } from '../settings/settings.js'
 import { auditText } from './audit-text.js'
-import { countOf, runCommand } from './command.js'
+import { countOf, timeOf } from './parse-options.js'
 import { readAudit } from './read-audit.js'
-import { timeOf } from './time-of.js'
+import { runCommand } from './run-command.js'
 import { withDatabase } from './with-database.js'
 
 const usage = `npm run audit -- [options]

@@ -1,4 +1,4 @@
-import { labelIn, samplesOf } from './samples.js'
+import { labelIn, samplesOf } from '../processes/prometheus-text.js'
 
 /** The metrics of one process. */
 export interface ProcessMetrics {

@@ -1,16 +1,15 @@
 import { X509Certificate } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { exists } from '../home/exists.js'
-import { ignoreMissing } from '../home/file-errors.js'
 import { caFile, secretsFile } from '../home/home-files.js'
+import { runningLauncher } from '../home/installation.js'
 import { lastBackup, type Saved } from '../home/last-backup.js'
-import { runningLauncher } from '../home/running-launcher.js'
+import { type ProcessRecord, readStatusRecord, type StatusRecord } from '../home/status-record.js'
 import { askOps, isHealthy, problemsIn, readinessOf, worstState } from '../processes/health.js'
-import { type ProcessRecord, STATUS_FILE, type StatusRecord } from '../processes/status-record.js'
-import type { LauncherSettings } from '../settings.js'
+import { labelIn, samplesOf } from '../processes/prometheus-text.js'
+import type { LauncherSettings } from '../settings/settings.js'
+import { exists, ignoreMissing } from '../system/files.js'
 import { type FullQueue, fullQueuesIn, type Outstanding, outstandingIn } from './read-progress.js'
-import { labelIn, samplesOf } from './samples.js'
 
 /** The state of an installation. Times are in ISO 8601. */
 export interface Status {
@@ -58,7 +57,7 @@ export async function readStatus({
   home,
   snapshots,
 }: Pick<LauncherSettings, 'home' | 'snapshots'>): Promise<Status> {
-  const record = await readRecord(home)
+  const record = await readStatusRecord(home)
   const launcher = await runningLauncher(home)
   const snapshot = await newestSnapshot(record?.snapshots ?? snapshots ?? join(home, 'snapshots'))
   const backup = await lastBackup(home)
@@ -142,12 +141,6 @@ export function keyConcernsIn(metrics: string, now: number): readonly KeyConcern
 
 function withoutProcesses({ processes: _, ...record }: StatusRecord): Omit<StatusRecord, 'processes'> {
   return record
-}
-
-/** Of the last start. Undefined: there was none. */
-export async function readRecord(home: string): Promise<StatusRecord | undefined> {
-  const text = await readFile(join(home, STATUS_FILE), 'utf8').catch(ignoreMissing)
-  return text === undefined ? undefined : JSON.parse(text)
 }
 
 /** The authorities that a stopped installation has given to clients. */

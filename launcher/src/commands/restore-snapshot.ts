@@ -8,16 +8,16 @@ import {
   requireUnused,
 } from '@overlay/maintenance/snapshot'
 import { migrateTo, prepareSchemas } from '@overlay/store/postgres/migrate'
-import { accountsOf } from '../home/account.js'
-import { ignoreMissing } from '../home/file-errors.js'
 import { type Home, openHome } from '../home/home.js'
 import { passwordFile, secretsFile } from '../home/home-files.js'
 import { requireKeySecrets } from '../home/key-secrets.js'
 import { readSecrets, secretsForNewHome } from '../home/secrets.js'
 import { onDatabase } from '../servers/external-servers.js'
+import { withPostgres } from '../servers/launch-servers.js'
 import { migrationsOf, rolesIn, services } from '../servers/schemas.js'
-import { withPostgres } from '../servers/servers.js'
-import { type LauncherSettings, logLimits } from '../settings.js'
+import { type LauncherSettings, logLimits } from '../settings/settings.js'
+import { accountsOf } from '../system/account.js'
+import { ignoreMissing } from '../system/files.js'
 
 /**
  * Reads a snapshot into an empty database. Checks all of it before it writes anything. A new home takes the secrets of

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
-import { environmentWarnings, readLauncherSettings } from '../settings.js'
-import { runCommand } from './command.js'
+import { environmentWarnings, readLauncherSettings } from '../settings/settings.js'
 import { restoreSnapshot } from './restore-snapshot.js'
+import { runCommand } from './run-command.js'
 
 const usage = `npm run restore -- DIRECTORY
 

@@ -11,12 +11,11 @@ import {
   writeManifest,
 } from '@overlay/maintenance/snapshot'
 import { withClient } from '@overlay/store/postgres/migrate'
-import { exists } from '../home/exists.js'
-import { ignoreMissing } from '../home/file-errors.js'
 import { passwordFile, secretsFile } from '../home/home-files.js'
 import { requireKeySecrets } from '../home/key-secrets.js'
 import { readSecrets } from '../home/secrets.js'
 import { services } from '../servers/schemas.js'
+import { exists, ignoreMissing } from '../system/files.js'
 
 interface BackupOptions {
   readonly ownerUrl: string

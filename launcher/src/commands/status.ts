@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
-import { readLauncherSettings } from '../settings.js'
-import { runCommand } from './command.js'
+import { readLauncherSettings } from '../settings/settings.js'
 import { readStatus } from './read-status.js'
+import { runCommand } from './run-command.js'
 import { statusText } from './status-text.js'
 
 const usage = `npm run status [-- --json]

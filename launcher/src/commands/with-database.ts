@@ -1,14 +1,13 @@
 import { realpath } from 'node:fs/promises'
 import { join } from 'node:path'
-import { accountsOf } from '../home/account.js'
-import { exists } from '../home/exists.js'
 import { openHome } from '../home/home.js'
-import { requireInstallation } from '../home/installation.js'
+import { requireInstallation, runningLauncher } from '../home/installation.js'
 import { runPathOf } from '../home/run-directory.js'
-import { runningLauncher } from '../home/running-launcher.js'
 import { explainDatabase, refuseNewDatabase } from '../servers/external-servers.js'
-import { bundledUrl, withPostgres } from '../servers/servers.js'
-import { type LauncherSettings, logLimits } from '../settings.js'
+import { bundledUrl, withPostgres } from '../servers/launch-servers.js'
+import { type LauncherSettings, logLimits } from '../settings/settings.js'
+import { accountsOf } from '../system/account.js'
+import { exists } from '../system/files.js'
 
 export type DatabaseSettings = Pick<
   LauncherSettings,

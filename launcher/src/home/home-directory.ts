@@ -1,7 +1,7 @@
 import { lstat, mkdir, readdir, realpath, stat } from 'node:fs/promises'
 import { dirname, join, sep } from 'node:path'
-import { projectRoot } from '../project-root.js'
-import { fileReason, ignoreMissing } from './file-errors.js'
+import { fileReason, ignoreMissing } from '../system/files.js'
+import { projectRoot } from '../system/project-root.js'
 import { caFile, launcherLog, passwordFile, secretsFile } from './home-files.js'
 
 /** What an interrupted first start leaves, and what a new file system contains. */

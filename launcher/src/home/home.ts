@@ -1,6 +1,5 @@
 import { link, lstat, readFile, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { startOf } from '../processes/start-of.js'
 import {
   type Account,
   type Accounts,
@@ -8,15 +7,15 @@ import {
   admitAccounts,
   DEFAULT_UID,
   isReachable,
-} from './account.js'
-import { fileReason, ignoreMissing } from './file-errors.js'
+} from '../system/account.js'
+import { fileReason, ignoreMissing } from '../system/files.js'
+import { startTimeOf } from '../system/process-identity.js'
 import { claimHome, userName } from './home-directory.js'
-import { addressFile, lockFile, secretsFile, startFile } from './home-files.js'
+import { addressFile, lockFile, secretsFile, startFile, writeInHome } from './home-files.js'
+import { runningLauncher } from './installation.js'
 import { makeRunDirectory, type RunDirectory } from './run-directory.js'
-import { runningLauncher } from './running-launcher.js'
 import { newSecrets, readSecrets, type Secrets } from './secrets.js'
 import { systemDirectory } from './system-directory.js'
-import { writeInHome } from './write-in-home.js'
 
 export interface Home {
   readonly directory: string
@@ -46,7 +45,7 @@ export async function openHome(
     for (const name of [addressFile, startFile, lockFile]) await rm(path(name), { force: true })
   }
   try {
-    await write(startFile, `${process.pid}\n${await startOf(process.pid)}\n`)
+    await write(startFile, `${process.pid}\n${await startTimeOf(process.pid)}\n`)
     const stored = await readSecrets(path(secretsFile))
     const secrets = stored?.secrets ?? initial ?? newSecrets()
     const text = `${JSON.stringify(secrets, null, 2)}\n`

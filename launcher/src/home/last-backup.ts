@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ignoreMissing } from './file-errors.js'
-import { writeInHome } from './write-in-home.js'
+import { ignoreMissing } from '../system/files.js'
+import { writeInHome } from './home-files.js'
 
 /** A snapshot or a backup that is complete. The time is in ISO 8601. */
 export interface Saved {

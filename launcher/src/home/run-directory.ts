@@ -1,7 +1,8 @@
 import { chmod, lstat, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { type Accounts, admitAccounts, chownTo, isReachable, refuseOtherFiles } from './account.js'
+import { type Accounts, admitAccounts, chownTo, isReachable, refuseOtherFiles } from '../system/account.js'
+import { ignoreMissing } from '../system/files.js'
 
 /** The directory of sockets and certificates of one machine. Other users cannot create files in it. */
 export interface RunDirectory {
@@ -40,9 +41,7 @@ export async function runPathOf(home: string, id: string, { database }: Accounts
 export async function makeRunDirectory(home: string, id: string, accounts: Accounts): Promise<RunDirectory> {
   const isShared = accounts.database.uid !== undefined
   const path = await runPathOf(home, id, accounts)
-  const existing = await lstat(path).catch((err: NodeJS.ErrnoException) => {
-    if (err.code !== 'ENOENT') throw err
-  })
+  const existing = await lstat(path).catch(ignoreMissing)
   if (existing && (!existing.isDirectory() || existing.uid !== process.getuid?.()))
     throw new Error(`${path} belongs to another user: remove it, or set OVERLAY_HOME to a shorter path`)
   if (existing) await refuseOtherFiles(path, /^(postgres|rpc-\w+|nats\.conf|tls)$/)

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { lstat, readFile } from 'node:fs/promises'
+import { services } from '@overlay/store/postgres/prepare-and-migrate'
 import type { CertifiedKey } from '@overlay/x509'
-import { type Service, services } from '../servers/schemas.js'
-import { fileReason, ignoreMissing } from './file-errors.js'
+import { fileReason, ignoreMissing } from '../system/files.js'
 
 /** Secret values that stay the same across starts. */
 export interface Secrets {
@@ -10,7 +10,7 @@ export interface Secrets {
   readonly postgresPassword: string
   /** Each opens only the values of its service. */
   readonly keySecrets: Readonly<Record<'identity' | 'pki', string>>
-  readonly rolePasswords: Readonly<Record<Service, string>>
+  readonly rolePasswords: Readonly<Record<(typeof services)[number], string>>
   /** Of the certificates between the processes of this machine, newest first. Empty before the first start. */
   readonly internalAuthorities: readonly CertifiedKey[]
 }
@@ -33,7 +33,10 @@ export const secretsForNewHome = ({ keySecrets, rolePasswords }: Secrets): Secre
 })
 
 const newRolePasswords = () =>
-  Object.fromEntries(services.map((service) => [service, secret(24)])) as Record<Service, string>
+  Object.fromEntries(services.map((service) => [service, secret(24)])) as Record<
+    (typeof services)[number],
+    string
+  >
 
 /**
  * The text of the file and what it contains, or undefined if it does not exist. The error of an unusable file says what

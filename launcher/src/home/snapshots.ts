@@ -1,7 +1,7 @@
 import { mkdir, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import type { LauncherSettings } from '../settings.js'
-import { chownTo, isReachable } from './account.js'
+import type { LauncherSettings } from '../settings/settings.js'
+import { chownTo, isReachable } from '../system/account.js'
 import { dataDirectory, type Home } from './home.js'
 
 /** The directory of snapshots, created for the account of the processes. An existing directory keeps its owner. */

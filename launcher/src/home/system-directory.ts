@@ -1,6 +1,6 @@
 import { chmod, lstat, mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { ignoreMissing } from './file-errors.js'
+import { ignoreMissing } from '../system/files.js'
 import { userName } from './home-directory.js'
 
 /**

@@ -1,5 +1,5 @@
 import { open, stat } from 'node:fs/promises'
-import { ignoreMissing } from '../home/file-errors.js'
+import { ignoreMissing } from '../system/files.js'
 
 const END_BYTES = 64 * 1024
 

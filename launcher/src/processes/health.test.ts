@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../system/ports.js'
 import { readinessOf, worstState } from './health.js'
-import { freePort } from './ports.js'
 
 test.each(['not JSON', 'null', '{"ready":true}'])(
   'a program that has taken the port of a process and answers %s is no ready process',

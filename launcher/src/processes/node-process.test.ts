@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
+import { freePort } from '../system/ports.js'
 import { untilReady } from './node-process.js'
-import { freePort } from './ports.js'
 
 const hangUp = 'hang up'
 type State = { readonly ready: boolean; readonly checks: object } | typeof hangUp

@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { finished } from 'node:stream/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { EXIT_UNAVAILABLE, type Health } from '@overlay/process'
-import type { LogFile } from '../log-file.js'
-import type { RunningProcess } from './die-with-parent.js'
+import type { LogFile } from '../system/log-file.js'
+import type { RunningProcess } from '../system/start-program.js'
 import { askOps, healthIn, problemsIn, untilUnresponsive } from './health.js'
-import type { ProcessPlan } from './processes.js'
+import type { ProcessPlan } from './plan-processes.js'
 
 export interface NodeOptions {
   /** Opens the log file, for each run of the process. */

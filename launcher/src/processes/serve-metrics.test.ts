@@ -1,6 +1,6 @@
 import { serveOps } from '@overlay/process'
 import { expect, test } from 'vitest'
-import { freePort } from './ports.js'
+import { freePort } from '../system/ports.js'
 import { serveMetrics } from './serve-metrics.js'
 
 const print = (): void => undefined

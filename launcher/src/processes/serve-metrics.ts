@@ -1,10 +1,10 @@
 import { type Health, nodeMetrics, processMetrics, serveOps } from '@overlay/process'
 import { coalesced } from '@overlay/process/async'
-import { errorText } from '../error-text.js'
+import type { ProcessRecord } from '../home/status-record.js'
+import { errorText } from '../system/error-text.js'
+import { freePort } from '../system/ports.js'
 import { askOps, problemsIn, readinessOf } from './health.js'
-import { type MetricsText, mergeMetrics } from './merge-metrics.js'
-import { freePort } from './ports.js'
-import type { ProcessRecord } from './status-record.js'
+import { type MetricsText, mergeMetrics } from './prometheus-text.js'
 
 export const DEFAULT_METRICS_ADDRESS = '127.0.0.1:9962'
 

@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import * as net from 'node:net'
 import { getSystemErrorName } from 'node:util'
-import type { Address } from './ports.js'
+import type { Address } from '../system/ports.js'
 
 /** A socket that is bound to an address and passed to several processes, which listen and accept at it. */
 export interface SharedSocket {

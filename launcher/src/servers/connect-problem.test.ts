@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { errorText, failureText } from '../error-text.js'
+import { errorText, failureText } from '../system/error-text.js'
 import { busProblem, databaseProblem } from './connect-problem.js'
 
 const error = (code: string, message = 'what', name = 'Error') =>

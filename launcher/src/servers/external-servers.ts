@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { probeBus } from '@overlay/store/change-log'
 import { isUnavailable, MissingRights, withClient } from '@overlay/store/postgres/migrate'
-import { readRecord } from '../commands/read-status.js'
-import { errorText } from '../error-text.js'
-import { exists } from '../home/exists.js'
 import type { Home } from '../home/home.js'
 import { caFile } from '../home/home-files.js'
+import { readStatusRecord } from '../home/status-record.js'
+import { errorText } from '../system/error-text.js'
+import { exists } from '../system/files.js'
 import { busProblem, codeIn, databaseProblem } from './connect-problem.js'
 
 const sqlFile = 'prepare-database.sql'
@@ -52,7 +52,7 @@ export function databaseText(databaseUrl: string | undefined): string {
 export async function refuseNewDatabase(home: string, databaseUrl: string | undefined): Promise<void> {
   const directory = join(home, 'postgres')
   if (databaseUrl !== undefined || (await exists(join(directory, 'data/PG_VERSION')))) return
-  const record = await readRecord(home)
+  const record = await readStatusRecord(home)
   const last = record?.database
   if (last?.startsWith(external))
     throw new Error(

@@ -3,9 +3,9 @@ import { access, chmod, cp, readdir, readFile, realpath, rename, rm, symlink } f
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
-import { type Account, isReachable } from '../home/account.js'
-import { exists, succeeds } from '../home/exists.js'
 import { systemDirectory } from '../home/system-directory.js'
+import { type Account, isReachable } from '../system/account.js'
+import { exists, succeeds } from '../system/files.js'
 
 export interface Binaries {
   readonly directory: string

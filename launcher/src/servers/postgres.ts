@@ -10,10 +10,10 @@ import {
   isReachable,
   namedAccount,
   refuseOtherFiles,
-} from '../home/account.js'
-import { type LogLimits, openLogFile } from '../log-file.js'
-import { commandLineOf } from '../processes/command-line.js'
-import { type RunningProcess, startProgram } from '../processes/die-with-parent.js'
+} from '../system/account.js'
+import { type LogLimits, openLogFile } from '../system/log-file.js'
+import { commandLineOf } from '../system/process-identity.js'
+import { type RunningProcess, startProgram } from '../system/start-program.js'
 
 export interface PostgresOptions {
   readonly binaries: string

@@ -13,7 +13,7 @@ import {
   services,
 } from '@overlay/store/postgres/prepare-and-migrate'
 import type { Secrets } from '../home/secrets.js'
-import { projectRoot } from '../project-root.js'
+import { projectRoot } from '../system/project-root.js'
 
 export { services }
 export type Service = (typeof services)[number]
