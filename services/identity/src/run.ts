@@ -77,7 +77,6 @@ export async function runIdentity(
       await using _housekeeping = startHousekeeping({
         changeLog,
         lifetimes,
-        snapshots: settings.snapshots,
         routers: service.consumers.sessions,
       })
       const hosted = [

@@ -1,4 +1,5 @@
 import { catchUpFirst } from '@overlay/maintenance'
+import { type JobDeps, openJobMethods } from '@overlay/maintenance/jobs'
 import { identity, type Service as ServiceName } from '@overlay/model'
 import { disposeAll } from '@overlay/process/async'
 import { issuerOf } from '@overlay/process/tokens'
@@ -37,7 +38,6 @@ import { openWrongPasswords } from './credentials/wrong-passwords.js'
 import type { Lifetimes } from './domain/lifetimes.js'
 import type { TokenLifetimes } from './domain/oidc-claims.js'
 import { openExternalTokens, type TokenSettings } from './external-tokens/external-tokens.js'
-import { type JobDeps, openJobs } from './jobs/jobs.js'
 import { apiSessions } from './kinds/api-session.js'
 import { apiSessionCertificates } from './kinds/api-session-certificate.js'
 import { authPolicies } from './kinds/auth-policy.js'
@@ -155,7 +155,7 @@ export function openService(options: ServiceOptions) {
     ...policyChecks(sources.policy, checkDeps),
   ])
   const jobDeps = { ...options, db, maintenance: { identity: maintenance, ...options.maintenanceOf } }
-  const jobs = openJobs(jobDeps)
+  const jobs = openJobMethods(jobDeps)
 
   const methodDeps: Deps = {
     events: options.events,
@@ -174,8 +174,7 @@ export function openService(options: ServiceOptions) {
     entities,
     waitForFollowers,
     routers: consumers.sessions,
-    jobs,
-    jobDeps,
+    jobMethods: jobs.methods,
   }
   const issuer = issuerOf(options.address)
 

@@ -5,33 +5,22 @@ import type { Lifetimes } from '../domain/lifetimes.js'
 import { removeUnusedTokens } from '../store/access-tokens.js'
 import { removeOldRefreshTokens } from '../store/oidc-grants.js'
 import { removeOldLogins } from '../store/oidc-logins.js'
-import type { JobDeps } from './jobs.js'
 import { endLapsedNames } from './lapsed-names.js'
 import { startSessionReaper } from './session-reaper.js'
-import { removeUnfinished } from './snapshot.js'
 
 const REMOVE_LOGINS_EVERY_MS = 10_000
 const REMOVE_TOKENS_EVERY_MS = 60_000
 const END_NAMES_EVERY_MS = 15_000
 
-interface HousekeepingDeps extends Pick<JobDeps, 'snapshots'> {
+interface HousekeepingDeps {
   readonly changeLog: ChangeLog
   readonly lifetimes: Lifetimes
   readonly routers: Pick<Consumer, 'catchUp'>
 }
 
-/** Removes what has expired, or what a replica that died has left behind. */
-export function startHousekeeping({
-  changeLog,
-  lifetimes,
-  snapshots,
-  routers,
-}: HousekeepingDeps): AsyncDisposable {
+/** Removes what has expired. */
+export function startHousekeeping({ changeLog, lifetimes, routers }: HousekeepingDeps): AsyncDisposable {
   const { db, log } = changeLog
-  if (snapshots !== undefined)
-    removeUnfinished({ db, snapshots }).catch((err: unknown) =>
-      log.warn({ err }, 'unfinished snapshots not removed'),
-    )
   const reaper = startSessionReaper(changeLog, lifetimes)
   const guesses = startRemovingGuesses(db, log)
   const logins = runPeriodically(REMOVE_LOGINS_EVERY_MS, () =>

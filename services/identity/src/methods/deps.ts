@@ -1,3 +1,4 @@
+import type { openJobMethods } from '@overlay/maintenance/jobs'
 import type { EntityServiceService, Methods, PkiServiceService } from '@overlay/rpc'
 import type { NoteRefusal } from '@overlay/service'
 import type { Consumer, FabricEvents, WaitForFollowers } from '@overlay/store/change-log'
@@ -6,7 +7,6 @@ import type { CredentialDeps } from '../credentials/deps.js'
 import type { Enrollments } from '../credentials/enrollments.js'
 import type { ExpectedEnrollments } from '../credentials/expected-enrollments.js'
 import type { Lifetimes } from '../domain/lifetimes.js'
-import type { JobDeps, Jobs } from '../jobs/jobs.js'
 import type { ConfigTypes } from '../login/config-types.js'
 import type { SecondFactors } from '../mfa/codes.js'
 
@@ -27,6 +27,5 @@ export interface Deps extends CredentialDeps {
   readonly waitForFollowers: WaitForFollowers
   /** Follows the routers, whose identities have their names. */
   readonly routers: Pick<Consumer, 'catchUp'>
-  readonly jobs: Jobs
-  readonly jobDeps: JobDeps
+  readonly jobMethods: ReturnType<typeof openJobMethods>['methods']
 }

@@ -11,7 +11,6 @@ import { expectEnrollment } from './expect-enrollment.js'
 import { extendOwnAuthenticator } from './extend-own-authenticator.js'
 import { getApiSession } from './get-api-session.js'
 import { getBearerSession } from './get-bearer-session.js'
-import { getIntegrityRun } from './get-integrity-run.js'
 import { getMfa } from './get-mfa.js'
 import { getOwnAuthenticator } from './get-own-authenticator.js'
 import { listOwnAuthenticators } from './list-own-authenticators.js'
@@ -25,9 +24,7 @@ import { removeMfaOf } from './remove-mfa-of.js'
 import { renewRecoveryCodes } from './renew-recovery-codes.js'
 import { reportConnections } from './report-connections.js'
 import { releaseRouterName, reserveRouterName } from './reserve-router-name.js'
-import { startIntegrityRun } from './start-integrity-run.js'
 import { startMfa } from './start-mfa.js'
-import { takeSnapshot } from './take-snapshot.js'
 import { traceIdentity } from './trace-identity.js'
 import { updateOwnAuthenticator } from './update-own-authenticator.js'
 import { verifyMfa } from './verify-mfa.js'
@@ -35,6 +32,7 @@ import { verifyOwnAuthenticator } from './verify-own-authenticator.js'
 
 /** All methods of the service. */
 export const identityMethods = (deps: Deps): Methods<IdentityServiceService> => ({
+  ...deps.jobMethods,
   addAuthenticator: addAuthenticator(deps),
   authenticate: authenticate(deps),
   checkApiSession: checkApiSession(deps),
@@ -46,7 +44,6 @@ export const identityMethods = (deps: Deps): Methods<IdentityServiceService> => 
   extendOwnAuthenticator: extendOwnAuthenticator(deps),
   getApiSession: getApiSession(deps),
   getBearerSession: getBearerSession(deps),
-  getIntegrityRun: getIntegrityRun(deps),
   getMfa: getMfa(deps),
   getOwnAuthenticator: getOwnAuthenticator(deps),
   listOwnAuthenticators: listOwnAuthenticators(deps),
@@ -61,9 +58,7 @@ export const identityMethods = (deps: Deps): Methods<IdentityServiceService> => 
   renewRecoveryCodes: renewRecoveryCodes(deps),
   reportConnections: reportConnections(deps),
   reserveRouterName: reserveRouterName(deps),
-  startIntegrityRun: startIntegrityRun(deps),
   startMfa: startMfa(deps),
-  takeSnapshot: takeSnapshot(deps),
   traceIdentity: traceIdentity(deps),
   updateOwnAuthenticator: updateOwnAuthenticator(deps),
   verifyMfa: verifyMfa(deps),

@@ -2,18 +2,17 @@ import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
-import { maintenanceService } from '@overlay/maintenance'
-import { Fault, type Finding } from '@overlay/rpc'
+import { type Context, Fault, type Finding, ownContext } from '@overlay/rpc'
 import { type Database, openAdvisoryLock, openDatabase } from '@overlay/store/postgres'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Maintenance, openJobs } from '../src/jobs/jobs.js'
-import { removeUnfinished } from '../src/jobs/snapshot.js'
-import { getIntegrityRun } from '../src/methods/get-integrity-run.js'
-import { startIntegrityRun } from '../src/methods/start-integrity-run.js'
-import { takeSnapshot } from '../src/methods/take-snapshot.js'
-import { system } from './identity.js'
+import { openJobMethods } from '../src/jobs/job-methods.js'
+import type { Maintenance } from '../src/jobs/jobs.js'
+import { removeUnfinished } from '../src/jobs/save-snapshot.js'
+import { maintenanceService } from '../src/maintenance-service.js'
+
+const system = (): Context => ownContext(new AbortController().signal)
 
 type Owner = Maintenance[string]
 
@@ -56,14 +55,13 @@ function replica(
     snapshotMaxBytes: maxBytes,
     log: pino({ enabled: false }),
   }
-  const jobs = openJobs(jobDeps)
+  const jobs = openJobMethods(jobDeps)
   opened.push(jobs)
-  const deps = { jobs, jobDeps }
   return {
     jobs,
-    start: (fix = false) => startIntegrityRun(deps)({ fix }, system()),
-    results: () => getIntegrityRun(deps)({}, system()),
-    snapshot: (context = system()) => takeSnapshot(deps)({}, context),
+    start: (fix = false) => jobs.methods.startIntegrityRun({ fix }, system()),
+    results: () => jobs.methods.getIntegrityRun({}, system()),
+    snapshot: (context = system()) => jobs.methods.takeSnapshot({}, context),
     removeUnfinished: () => removeUnfinished({ db, snapshots }),
   }
 }

@@ -1,15 +1,15 @@
 import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Context } from '@overlay/rpc'
 import {
   checkSizes,
   type Manifest,
   type StoredSchema,
   type StoredTable,
   writeManifest,
-} from '@overlay/maintenance/snapshot'
-import type { Context } from '@overlay/rpc'
-import { activeRuns, beginSnapshot, endSnapshot, type Run } from '../store/job-runs.js'
+} from '../snapshot/index.js'
 import type { JobDeps, Maintenance } from './jobs.js'
+import { activeRuns, beginSnapshot, endSnapshot, type Run } from './stored-runs.js'
 
 const UNFINISHED = '.unfinished'
 

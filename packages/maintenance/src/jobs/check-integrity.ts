@@ -1,6 +1,6 @@
 import type { Context } from '@overlay/rpc'
-import { addFindings, type Run, removeOtherFindings } from '../store/job-runs.js'
 import type { JobDeps } from './jobs.js'
+import { addFindings, type Run, removeOtherFindings } from './stored-runs.js'
 
 export const INTEGRITY_LIMIT_MS = 3_600_000
 /** wire: no more are listed. */

@@ -8,7 +8,7 @@ import {
 } from '@overlay/rpc'
 import type { Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
-import { beginRun, endRun, type JobName, type Run } from '../store/job-runs.js'
+import { beginRun, endRun, type JobName, type Run } from './stored-runs.js'
 
 /** The maintenance service of each schema, in the order of the checks. */
 export type Maintenance = Readonly<Record<string, Methods<MaintenanceServiceService>>>

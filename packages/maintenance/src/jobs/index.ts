@@ -1,0 +1,2 @@
+export { openJobMethods } from './job-methods.js'
+export type { JobDeps } from './jobs.js'
