@@ -3,7 +3,7 @@ import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { identityConsumer } from '../src/consumers/identity.js'
 import { routerEffects } from '../src/consumers/sessions.js'
-import { emptyPosture } from '../src/domain/posture/data.js'
+import { emptyPosture } from '../src/domain/posture/posture-data.js'
 import { admin, as, named, networkOfFile } from './network.js'
 
 const { network, policy } = await networkOfFile()

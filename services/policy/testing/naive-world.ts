@@ -1,7 +1,12 @@
 import { parseRoles, type Semantic, selects } from '@overlay/model'
-import type { Identity } from '../src/domain/entities.js'
-import type { EngineKind, Rows } from '../src/domain/mutators.js'
-import type { AccessType, RouterPolicy, ServicePolicy } from '../src/domain/policies.js'
+import type {
+  AccessType,
+  EngineKind,
+  Identity,
+  RouterPolicy,
+  Rows,
+  ServicePolicy,
+} from '../src/domain/rows.js'
 
 /** What the engine ought to know, as plain tables. Every answer is computed from all rows. */
 export type World = { readonly [K in EngineKind]: ReadonlyMap<string, Rows[K]> }

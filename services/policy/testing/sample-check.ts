@@ -1,4 +1,4 @@
-import type { Check } from '../src/domain/posture/check.js'
+import type { Check } from '../src/domain/posture/posture-check.js'
 
 /** A posture check that asks for nothing yet: tests say its type and members. */
 export const sampleCheck: Check = {

@@ -14,9 +14,9 @@ import { openAlarm } from '@overlay/process/async'
 import { type Change, Fault, type Position, type Positions } from '@overlay/rpc'
 import type { Bus, ChangeLog, Source } from '@overlay/store/change-log'
 import { newId } from '@overlay/store/kind-store'
-import { type AccessConcern, type AccessDeps, accessConcern } from '../src/access/access.js'
-import type { RouterChannel } from '../src/control/router-channel.js'
-import type { GrantListener } from '../src/grants/grant-watch.js'
+import { type AccessConcern, type AccessDeps, accessConcern } from '../src/access/access-concern.js'
+import type { RouterChannel } from '../src/channel/router-channel.js'
+import type { GrantListener } from '../src/grants/watch-grants.js'
 import { log } from './store.js'
 
 interface AccessToken {

@@ -12,7 +12,7 @@ import {
   routeResultHeader,
   Unroute,
 } from '@overlay/channel'
-import { type RouterChannel, type RouterMessages, RouterOffline } from '../src/control/router-channel.js'
+import { type RouterChannel, type RouterMessages, RouterOffline } from '../src/channel/router-channel.js'
 
 /** How a router answers a route: undefined, it carries the circuit. */
 export type RouteAnswer = (route: Route) => RouteRefusal | 'silent' | undefined

@@ -2,13 +2,13 @@ import { deferred } from '@overlay/process/async'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { UNROUTES } from '../src/circuits/missed-ends.js'
-import { FAILED_MS, OFFLINE_MS } from '../src/circuits/upkeep.js'
+import { FAILED_MS, OFFLINE_MS } from '../src/circuits/maintain-circuits.js'
+import { UNROUTES } from '../src/circuits/send-missed-ends.js'
 import { claimMoves } from '../src/store/move-circuits.js'
 import { pruneUnroutes } from '../src/store/unroute.js'
 import { actorOf } from '../src/terminators/actor.js'
-import { endWithSessions } from '../src/terminators/ended-sessions.js'
-import { terminatorRemover } from '../src/terminators/remove-batch.js'
+import { endWithSessions } from '../src/terminators/end-with-sessions.js'
+import { terminatorRemover } from '../src/terminators/remove-terminators.js'
 import { dial } from './circuit-messages.js'
 import { addSession, type Network, startNetwork } from './circuit-replicas.js'
 import { log } from './store.js'
@@ -215,15 +215,15 @@ const addTerminator = ({ db }: Network) =>
 /** Deletes terminator t1; its circuits cannot be ended at that moment. */
 const deletions = {
   session: async ({ changeLog }: Network) => {
-    await using sessions = endWithSessions({ changeLog, circuits, log })
+    await using sessions = endWithSessions({ changeLog, endCircuits, log })
     await sessions.endOf(['bind'])
   },
   router: async ({ changeLog }: Network) => {
-    const remove = terminatorRemover({ changeLog, circuits })
+    const remove = terminatorRemover({ changeLog, endCircuits })
     await remove({ ids: ['t1'], routerId: 'r1', by: actorOf('r1') })
   },
 }
-const circuits = { endOfTerminators: () => Promise.reject(new Fault('UNAVAILABLE')) }
+const endCircuits = () => Promise.reject(new Fault('UNAVAILABLE'))
 
 test.each(['session', 'router'] as const)(
   'circuits of an ended bind session end later if they could not with the terminator, deleted by the %s',

@@ -8,7 +8,7 @@ import type { ScopeKind } from '../src/domain/revocation.js'
 import { openGrants } from '../src/grants/grants.js'
 import { createSession } from '../src/methods/create-session.js'
 import { pruneRevocations, recordRevocations } from '../src/store/revocation.js'
-import { sweepStep } from '../src/sweep/step.js'
+import { sweepStep } from '../src/sweep/sweep-step.js'
 import { startStore, waitingFor } from './store.js'
 
 const timeline = randomUUID()

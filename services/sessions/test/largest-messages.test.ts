@@ -23,16 +23,16 @@ import { Fault as Failure } from '@overlay/rpc'
 import { fabricEvents, noBus } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openControl } from '../src/control/control.js'
-import { openDispatch } from '../src/control/dispatch.js'
-import { extendEnrollment } from '../src/control/extend-enrollment.js'
-import { LIST_BYTES, MOST_BYTES, MOST_READS } from '../src/control/handlers.js'
-import type { RouterChannel } from '../src/control/router-channel.js'
-import { openRouterDirectory } from '../src/control/router-directory.js'
-import { routerStatus } from '../src/control/router-status.js'
-import { openTraffic } from '../src/control/traffic.js'
-import { linksConcern } from '../src/links/links.js'
-import { openTopology } from '../src/links/live-topology.js'
+import { extendEnrollment } from '../src/certificates/extend-enrollment.js'
+import { openDispatch } from '../src/channel/dispatch.js'
+import { LIST_BYTES, MOST_BYTES, MOST_READS } from '../src/channel/handlers.js'
+import type { RouterChannel } from '../src/channel/router-channel.js'
+import { routerStatus } from '../src/channel/router-status.js'
+import { openTraffic } from '../src/concerns.js'
+import { openControl } from '../src/control-channel.js'
+import { linksConcern } from '../src/links/links-concern.js'
+import { openTopology } from '../src/links/topology.js'
+import { openRouterDirectory } from '../src/routers/router-directory.js'
 import { fakeGrants, fakeIdentity } from './access.js'
 import { log, startStore } from './store.js'
 
@@ -98,7 +98,7 @@ async function startNetwork() {
     ...control,
     topology,
     routers: directory,
-    circuits,
+    leaveLink: circuits.leaveLink,
     events: fabricEvents(noBus),
   })
   const presence = { put: async () => undefined, remove: () => undefined }

@@ -14,16 +14,15 @@ import {
 } from '@overlay/channel'
 import { type TestBus, testBus } from '@overlay/launcher/testing'
 import { Fault as Failure } from '@overlay/rpc'
-import { openBus } from '@overlay/store/change-log'
+import { type FabricEvent, openBus } from '@overlay/store/change-log'
 import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import type { FabricEvent } from '../src/control/fabric-events.js'
-import type { RouterChannel } from '../src/control/router-channel.js'
-import type { PresenceListener, RouterPresence } from '../src/control/router-presence.js'
-import type { KnownRouter, KnownRouters } from '../src/links/known-routers.js'
-import { linksConcern } from '../src/links/links.js'
-import { openTopology } from '../src/links/live-topology.js'
+import type { RouterChannel } from '../src/channel/router-channel.js'
+import { linksConcern } from '../src/links/links-concern.js'
+import { openTopology } from '../src/links/topology.js'
+import type { NetworkRouter, RouterDirectory } from '../src/routers/router-directory.js'
+import type { PresenceListener, RouterPresence } from '../src/routers/router-presence.js'
 import { log, startStore } from './store.js'
 
 const until = (condition: () => void) => vi.waitFor(condition, { timeout: 30_000, interval: 5 })
@@ -99,7 +98,8 @@ function unreliable<D extends Db>(db: D) {
   }
 }
 
-const newRouter = (fingerprint: string | undefined): KnownRouter => ({
+const newRouter = (fingerprint: string | undefined): NetworkRouter => ({
+  ...{ id: '', name: '', isEdge: true, isTunnelerEnabled: false },
   cost: 0,
   noTraversal: false,
   disabled: false,
@@ -126,8 +126,8 @@ async function startReplicas(options: Options = {}) {
       insert into link_acceptance
       select a.id, b.id from router as a join router as b on a.id <> b.id`)
   const network = startPresence()
-  const rows = new Map<string, KnownRouter>(routerIds.map((id) => [id, newRouter(`of ${id}`)]))
-  const routers: KnownRouters = { get: (id) => rows.get(id), ...unchanged }
+  const rows = new Map<string, NetworkRouter>(routerIds.map((id) => [id, newRouter(`of ${id}`)]))
+  const routers: Pick<RouterDirectory, 'get' | 'onChange'> = { get: (id) => rows.get(id), ...unchanged }
   const started = []
   for (let n = 1; n <= replicas; n++) {
     const bus = use(await openBus(options.busUrl ?? broker.url, log))
@@ -144,7 +144,7 @@ async function startReplicas(options: Options = {}) {
         routers,
         channels: { get: () => undefined, all: () => [] },
         messages: { send: (to, message) => void sent.push({ to, message }) },
-        circuits: { leaveLink: async (id) => void left.push(id) },
+        leaveLink: async (id) => void left.push(id),
         events: { emit: (event) => void events.push(event) },
         log,
         sweepMs: 20,
@@ -260,7 +260,7 @@ test('a link carries paths when its other end has verified the router that repor
     await until(() => expect(topology.path('a', 'b')?.linkIds).toEqual(['l1']))
 
   await a.report(['b', 'l2'], ['b', 'l1', 2])
-  expect([...one.topology.links()]).toMatchObject([{ isConfirmed: true }, { isConfirmed: true }])
+  expect([...one.topology.table.all()]).toMatchObject([{ isConfirmed: true }, { isConfirmed: true }])
 })
 
 test.each(['metrics', 'report'])('the %s of the other end confirm a link', async (how) => {
@@ -275,7 +275,7 @@ test.each(['metrics', 'report'])('the %s of the other end confirm a link', async
     else await router.report(['a', 'l1'])
   }
   expect(one.topology.path('a', 'b')?.linkIds).toEqual(['l1'])
-  expect([...one.topology.links()]).toMatchObject([{ id: 'l1', sourceId: 'a', destinationId: 'b' }])
+  expect([...one.topology.table.all()]).toMatchObject([{ id: 'l1', sourceId: 'a', destinationId: 'b' }])
 })
 
 test('a router cannot accept links for another one, or links that it has reported itself', async () => {
@@ -308,9 +308,9 @@ test('a replica that starts later, or receives no hints, reads the links', async
   const a = one.connect('a')
   two.connect('b')
   await a.report(['b', 'l1'], ['b', 'l2'])
-  await until(() => expect([...two.topology.links()].map(({ id }) => id).sort()).toEqual(['l1', 'l2']))
+  await until(() => expect([...two.topology.table.all()].map(({ id }) => id).sort()).toEqual(['l1', 'l2']))
   await a.fault('l1')
-  await until(() => expect([...two.topology.links()].map(({ id }) => id)).toEqual(['l2']))
+  await until(() => expect([...two.topology.table.all()].map(({ id }) => id)).toEqual(['l2']))
 })
 
 test('a hint that is lost is noticed', async () => {
@@ -331,14 +331,14 @@ test('a link that is dialed again has no latencies, and reports of earlier itera
   await a.report(['b', 'l1', 2])
   await b.measure({ 'link.l1.latency': 5, 'link.l1.queue_time': 2 })
   await a.measure({ 'link.l1.latency': 3 })
-  const [link] = replicas.one.topology.links()
+  const [link] = replicas.one.topology.table.all()
   expect(link).toMatchObject({ sourceLatencyMs: 3, destinationLatencyMs: 7, iteration: 2 })
   await a.report(['b', 'l1', 1])
   await a.report(['b', 'l1', 2])
   await b.fault('l1', FaultSubject.LINK, 1)
-  expect([...replicas.one.topology.links()]).toEqual([link])
+  expect([...replicas.one.topology.table.all()]).toEqual([link])
   await a.report(['b', 'l1', 3])
-  expect([...replicas.one.topology.links()]).toMatchObject([{ sourceLatencyMs: 65_000, iteration: 3 }])
+  expect([...replicas.one.topology.table.all()]).toMatchObject([{ sourceLatencyMs: 65_000, iteration: 3 }])
   expect(replicas.one.left).toEqual([])
 })
 
@@ -390,7 +390,7 @@ test('what a router reports while the database is away takes effect in order whe
   expect(a.replies).toHaveLength(1)
   database.isAway = false
   await until(() => expect(one.left).toEqual(['l1', 'l2']))
-  expect([...one.topology.links()].map(({ id }) => id)).toEqual(['l3'])
+  expect([...one.topology.table.all()].map(({ id }) => id)).toEqual(['l3'])
 })
 
 test.each([
@@ -404,7 +404,7 @@ test.each([
   database.losesAnswerOf = statement
   await a.report(['b', 'l2'])
   if (left.length > 0) await a.fault('l1')
-  await until(() => expect([...one.topology.links()].map(({ id }) => id).sort()).toEqual(links))
+  await until(() => expect([...one.topology.table.all()].map(({ id }) => id).sort()).toEqual(links))
   await until(() => expect(one.left).toEqual(left))
 })
 
@@ -417,7 +417,7 @@ test('what a router has reported on a former connection has no effect on the lin
   before.disconnect()
   database.isAway = false
   await one.connect('a').report(['b', 'l2'])
-  expect([...one.topology.links()].map(({ id }) => id)).toEqual(['l2'])
+  expect([...one.topology.table.all()].map(({ id }) => id)).toEqual(['l2'])
 })
 
 test('links that a router has not reported are deleted when the database is back', async () => {
@@ -432,7 +432,7 @@ test('links that a router has not reported are deleted when the database is back
   await Promise.all([a.report(['b', 'l2']), a.report(['b', 'l3'])])
   database.isAway = false
   await until(() => expect(one.left).toEqual(['l1']))
-  expect([...one.topology.links()].map(({ id }) => id).sort()).toEqual(['l2', 'l3'])
+  expect([...one.topology.table.all()].map(({ id }) => id).sort()).toEqual(['l2', 'l3'])
 })
 
 test('a router reports its own links only', async () => {
@@ -445,7 +445,7 @@ test('a router reports its own links only', async () => {
   await c?.fault('l1')
   await c?.measure({ 'link.l1.latency': 1 })
   await c?.measure({ 'link.l1.latency': 1 }, 'a')
-  expect([...one.topology.links()]).toMatchObject([
+  expect([...one.topology.table.all()]).toMatchObject([
     { id: 'l1', sourceId: 'a', destinationId: 'b', iteration: 1, sourceLatencyMs: 65_000 },
   ])
 })
@@ -462,7 +462,7 @@ test('latencies are averaged, and stored when they have changed enough', async (
   await a.measure({ 'link.l1.latency': Number.NaN })
   expect(await version()).toBe(before)
   await a.measure({ 'link.l1.latency': 40 })
-  expect([...replicas.one.topology.links()]).toMatchObject([{ sourceLatencyMs: 30 }])
+  expect([...replicas.one.topology.table.all()]).toMatchObject([{ sourceLatencyMs: 30 }])
 })
 
 test('links of a router that stays offline are deleted, those of one that returns are kept', async () => {
@@ -474,7 +474,7 @@ test('links of a router that stays offline are deleted, those of one that return
   await b.report(['a', 'ba'])
   a.disconnect()
   expect(one.topology.path('b', 'a')).toBeUndefined()
-  await until(() => expect([...one.topology.links()].map(({ id }) => id)).toEqual(['ba']))
+  await until(() => expect([...one.topology.table.all()].map(({ id }) => id)).toEqual(['ba']))
   await until(() => expect(one.left).toEqual(['ab']))
   await one.connect('a').report()
   expect(one.topology.path('b', 'a')?.linkIds).toEqual(['ba'])
@@ -490,7 +490,7 @@ test('links that a router does not report after it connects again are deleted', 
   const a = one.connect('a')
   await a.report(['b', 'l2'])
   await a.report(['b', 'l3'])
-  await until(() => expect([...one.topology.links()].map(({ id }) => id).sort()).toEqual(['l2', 'l3']))
+  await until(() => expect([...one.topology.table.all()].map(({ id }) => id).sort()).toEqual(['l2', 'l3']))
   await until(() => expect(one.left).toEqual(['l1']))
 })
 
@@ -501,7 +501,7 @@ test('links to a router that is deleted are deleted', async () => {
   await a.report(['b', 'l1'], ['c', 'l2'])
   await replicas.db.query(sql`delete from router where id = 'b'`)
   replicas.rows.delete('b')
-  await until(() => expect([...one.topology.links()].map(({ id }) => id)).toEqual(['l2']))
+  await until(() => expect([...one.topology.table.all()].map(({ id }) => id)).toEqual(['l2']))
   await until(() => expect(one.left).toEqual(['l1']))
 })
 
@@ -543,7 +543,7 @@ test('an administrator takes a link down, changes its cost and deletes it', asyn
   expect(one.left).toEqual(['l1'])
   await one.concern.deleteLink('l1')
   expect(one.sent.map(({ to }) => to)).toEqual(['a', 'b'])
-  expect([...one.topology.links()]).toEqual([])
+  expect([...one.topology.table.all()]).toEqual([])
   await one.concern.deleteLink('l1')
   expect(one.sent.map(({ to }) => to)).toEqual(['a', 'b', 'a', 'b'])
 })

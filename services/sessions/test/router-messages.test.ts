@@ -1,8 +1,8 @@
 import { ctrlType, type Message, type Outgoing } from '@overlay/channel'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { RouterOffline } from '../src/control/router-channel.js'
-import { commandSubject } from '../src/control/router-command.js'
+import { RouterOffline } from '../src/channel/router-channel.js'
+import { commandSubject } from '../src/relay/router-command.js'
 import { type Replica, startControlNetwork, type TestNetwork } from './control.js'
 import { connectRouter, type TestRouter } from './test-router.js'
 

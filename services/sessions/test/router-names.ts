@@ -1,4 +1,4 @@
-import type { RouterNames } from '../src/kinds/tunneling-routers.js'
+import type { RouterNames } from '../src/kinds/reserved-names.js'
 
 /** No identity has the name of a router. */
 export const freeNames: RouterNames = {

@@ -1,12 +1,11 @@
 import type { Channel, Message, Outgoing } from '@overlay/channel'
 import { edgeErrorCode } from '@overlay/channel'
-import { announcing } from '@overlay/store/change-log'
+import { announcing, type FabricEvent } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
-import { AccessRefused, type CheckAccess } from '../src/access/router-access.js'
-import type { FabricEvent } from '../src/control/fabric-events.js'
-import type { Concern } from '../src/control/handlers.js'
-import type { RouterChannel } from '../src/control/router-channel.js'
-import { terminatorsConcern } from '../src/terminators/terminators.js'
+import type { Concern } from '../src/channel/handlers.js'
+import type { RouterChannel } from '../src/channel/router-channel.js'
+import { AccessRefused, type CheckAccess } from '../src/domain/router-access.js'
+import { terminatorsConcern } from '../src/terminators/terminators-concern.js'
 import { log, startStore } from './store.js'
 
 interface Encoder<T> {
@@ -102,7 +101,7 @@ export async function startTerminators({ strategy = '' }: { readonly strategy?: 
               },
       },
       checkAccess,
-      circuits: { endOfTerminators: async (ids) => void ended.push(...ids) },
+      endCircuits: async (ids) => void ended.push(...ids),
       deleteRouter: async (id) => void deleted.push(id),
       log,
     })

@@ -6,7 +6,7 @@ import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { identityEffects } from '../src/consumers/identity.js'
 import { policyEffects } from '../src/consumers/policy.js'
-import { sweepStep } from '../src/sweep/step.js'
+import { sweepStep } from '../src/sweep/sweep-step.js'
 import { startSweeper } from '../src/sweep/sweeper.js'
 import { log, startStore } from './store.js'
 

@@ -11,7 +11,7 @@ import {
 } from '@overlay/channel'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import type { ControlOwners } from '../src/control/traffic.js'
+import type { ControlOwners } from '../src/concerns.js'
 import { fakeIdentity } from './access.js'
 import { startControlNetwork } from './control.js'
 import { connectRouter, type TestRouter } from './test-router.js'

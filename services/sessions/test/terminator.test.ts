@@ -4,7 +4,7 @@ import { recordingDeletions, withLoadedRows } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { policyEffects } from '../src/consumers/policy.js'
-import { sweepStep } from '../src/sweep/step.js'
+import { sweepStep } from '../src/sweep/sweep-step.js'
 import { asClient, type Routers, startRouters } from './routers.js'
 import { waitingFor } from './store.js'
 

@@ -11,7 +11,7 @@ import {
 } from '@overlay/channel'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { openValidation } from '../src/terminators/validation.js'
+import { openValidation } from '../src/terminators/validate-terminators.js'
 import { type FakeRouter, startTerminators } from './router-terminators.js'
 import { log } from './store.js'
 

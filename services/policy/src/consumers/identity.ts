@@ -14,7 +14,7 @@ import {
 import { deletedSince, type Names, payloadDecoder } from '@overlay/store/kind-store'
 import type { Tx } from '@overlay/store/postgres'
 import sql, { raw } from 'sql-template-tag'
-import { withMfa } from '../domain/posture/data.js'
+import { withMfa } from '../domain/posture/posture-data.js'
 import { changePosture, deletePosture, eachPostureData, postureDataOfAll } from '../store/posture-data.js'
 import { dropRoles, idsInRoles } from '../store/roles.js'
 import { deleteServiceConfigs } from '../store/service-config.js'

@@ -13,7 +13,8 @@ import {
   type World,
 } from '../../testing/naive-world.js'
 import { type Step, stepEngine, steps, stepWorld } from '../../testing/steps.js'
-import { contentKey } from './content.js'
+import { contentKey } from './authorization/content-key.js'
+import { emptyState, type State } from './state.js'
 import {
   commonRouters,
   linkingPolicies,
@@ -21,8 +22,7 @@ import {
   requiredCheckIds,
   routersOfIdentities,
   visibleIds,
-} from './queries.js'
-import { emptyState, type State } from './state.js'
+} from './state-queries.js'
 
 test.each(roleCases)('$rule', ({ roles, semantic, selected }) => {
   const state = emptyState()

@@ -1,56 +1,27 @@
 import {
-  type Config,
-  type ConfigType,
   putConfig,
   putConfigType,
   putOverride,
   removeConfig,
   removeConfigType,
   removeOverride,
-} from './configs.js'
+} from './config-mutators.js'
 import { audienceOf, type Effect } from './effect.js'
 import {
-  type Identity,
-  type IdentityPosture,
-  type PostureCheck,
   putIdentity,
   putPostureCheck,
   putPostureData,
   putRouter,
   putService,
-  type Router,
   removeIdentity,
   removePostureCheck,
   removePostureData,
   removeRouter,
   removeService,
-  type Service,
-} from './entities.js'
-import {
-  putServicePolicy,
-  type RouterPolicy,
-  removeServicePolicy,
-  routerPolicies,
-  type ServicePolicy,
-} from './policies.js'
-import type { Override, State } from './state.js'
-
-/** The rows that the engine keeps, by kind. */
-export interface Rows {
-  readonly identities: Identity
-  readonly services: Service
-  readonly 'edge-routers': Router
-  readonly 'posture-checks': PostureCheck
-  readonly 'posture-data': IdentityPosture
-  readonly configs: Config
-  readonly 'config-types': ConfigType
-  readonly 'service-configs': Override
-  readonly 'service-policies': ServicePolicy
-  readonly 'edge-router-policies': RouterPolicy
-  readonly 'service-edge-router-policies': RouterPolicy
-}
-
-export type EngineKind = keyof Rows
+} from './entity-mutators.js'
+import { putServicePolicy, removeServicePolicy, routerPolicies } from './policy-mutators.js'
+import type { EngineKind, Rows } from './rows.js'
+import type { State } from './state.js'
 
 export interface RowMutator<Row> {
   put(state: State, row: Row): Effect

@@ -1,19 +1,10 @@
 import { type Bitset, emptySet } from './bitset.js'
-import type { Config } from './configs.js'
-import type { PostureCheck, Service } from './entities.js'
 import type { Multimap } from './multimap.js'
 import { type Population, population } from './population.js'
-import type { PostureData } from './posture/data.js'
+import type { PostureData } from './posture/posture-data.js'
 import { type Relation, relation } from './relation.js'
 import { type RoleIndex, roleIndex } from './role-index.js'
-
-/** One identity's own config for a service, in place of the service's config of that type or beside it. */
-export interface Override {
-  readonly id: string
-  readonly identityId: string
-  readonly serviceId: string
-  readonly configId: string
-}
+import type { Config, Override, PostureCheck, Service } from './rows.js'
 
 /** All that the engine has in memory. Only mutators.ts changes it. */
 export interface State {

@@ -13,10 +13,8 @@ import type {
 } from '@overlay/model'
 import type { Change } from '@overlay/rpc'
 import { canonicalJson } from '../domain/canonical-json.js'
-import type { EngineKind, Rows } from '../domain/mutators.js'
-import type { AccessType } from '../domain/policies.js'
-import type { PostureData } from '../domain/posture/data.js'
-import type { Override } from '../domain/state.js'
+import type { PostureData } from '../domain/posture/posture-data.js'
+import type { AccessType, EngineKind, Override, Rows } from '../domain/rows.js'
 
 /** What changes of each kind carry. */
 interface Payloads {

@@ -10,10 +10,11 @@ import {
   type Source,
 } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
-import { type EngineKind, engineKinds } from '../domain/mutators.js'
+import { engineKinds } from '../domain/mutators.js'
+import type { EngineKind } from '../domain/rows.js'
 import { emptyState, type State } from '../domain/state.js'
 import { isEngineKind } from './decode-row.js'
-import { type EngineMemory, engineMemory } from './memory.js'
+import { type EngineMemory, engineMemory } from './engine-memory.js'
 import { missedUpdates } from './missed-updates.js'
 import { openProgress } from './progress.js'
 import { openServiceUpdates } from './service-updates.js'

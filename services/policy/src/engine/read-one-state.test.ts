@@ -1,7 +1,7 @@
 import { metrics } from '@overlay/process'
 import { Fault } from '@overlay/rpc'
 import { expect, test } from 'vitest'
-import { contentKey } from '../domain/content.js'
+import { contentKey } from '../domain/authorization/content-key.js'
 import { emptyState } from '../domain/state.js'
 import { Overtaken, readOneState } from './read-one-state.js'
 

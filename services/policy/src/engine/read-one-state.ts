@@ -1,10 +1,11 @@
 import { metrics } from '@overlay/process'
 import { Fault } from '@overlay/rpc'
 import { isAway } from '@overlay/store/postgres'
-import { contentKey } from '../domain/content.js'
-import { isAdmin, type Viewer } from '../domain/queries.js'
+import { contentKey } from '../domain/authorization/content-key.js'
+import { isAdmin, type Viewer } from '../domain/state-queries.js'
 import type { Engine } from './engine.js'
-import { accessSchemas, type Call } from './waits.js'
+import { accessSchemas } from './progress.js'
+import type { Call } from './waits.js'
 
 export interface OneState<T> {
   readonly answer: T

@@ -1,8 +1,9 @@
 import { openLimit, untilAborted } from '@overlay/process/async'
 import { type Context, Fault, type Positions } from '@overlay/rpc'
-import { isAtLeast, isSamePosition, type Projection } from '@overlay/store/change-log'
+import type { Projection } from '@overlay/store/change-log'
+import { isAtLeast, isSamePosition } from '@overlay/store/change-log'
 import { bestEffort } from '@overlay/store/postgres'
-import type { Progress } from './progress.js'
+import { accessSchemas, type Progress } from './progress.js'
 
 /**
  * Memory is usually some milliseconds behind the change logs that it follows. A request waits first, in one of these ways:
@@ -44,8 +45,6 @@ export interface Waits {
 /** The signal of most calls is never needed. It is read when there is something to wait for. */
 export type Call = Pick<Context, 'signal'>
 
-/** The schemas that can take access away. Without routers there is no session, so no wait is for sessions to load. */
-export const accessSchemas: readonly string[] = ['policy', 'identity']
 export const WAIT_MS = 2000
 
 export function waitsOn(

@@ -1,6 +1,6 @@
 import { edgeRouter, identity } from '@overlay/model'
 import type { ForeignKind } from '@overlay/store/kind-store'
-import { policiesOf } from '../domain/queries.js'
+import { policiesOf } from '../domain/state-queries.js'
 import type { Engine } from '../engine/engine.js'
 import { farRoles, policyIds, selectsOf, servicePoliciesOf } from './selects.js'
 

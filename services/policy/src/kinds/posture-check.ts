@@ -10,7 +10,7 @@ import {
 import { invalid } from '@overlay/rpc'
 import { kind } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
-import { cleanHex, NO_TIMEOUT, processOf } from '../domain/posture/check.js'
+import { cleanHex, NO_TIMEOUT, processOf } from '../domain/posture/posture-check.js'
 import { versionRange } from '../domain/posture/version-range.js'
 import { dropRoles } from '../store/roles.js'
 

@@ -1,7 +1,8 @@
 import type { Perspective, Selection } from '@overlay/rpc'
-import { noRows, type Selects } from '@overlay/store/kind-store'
-import { type FarRoles, policiesOf } from '../domain/queries.js'
+import type { Selects } from '@overlay/store/kind-store'
+import { noRows } from '@overlay/store/kind-store'
 import type { State } from '../domain/state.js'
+import { type FarRoles, policiesOf } from '../domain/state-queries.js'
 import type { Engine } from '../engine/engine.js'
 
 /**

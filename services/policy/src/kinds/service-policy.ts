@@ -4,7 +4,7 @@ import { Fault, invalid } from '@overlay/rpc'
 import { type Kind, kind } from '@overlay/store/kind-store'
 import { namesLinkedSets, withoutLinkedSets } from '../domain/linked-sets.js'
 import type { Engine } from '../engine/engine.js'
-import { accessSchemas } from '../engine/waits.js'
+import { accessSchemas } from '../engine/progress.js'
 
 export const servicePolicies = (engine: Engine): Kind =>
   kind(servicePolicy, {

@@ -1,12 +1,12 @@
 import { Fault, invalid, type Methods, notFound, type PolicyServiceService } from '@overlay/rpc'
-import type { AccessType } from '../domain/policies.js'
-import { failureOf } from '../domain/posture/failure.js'
-import { isLasting, lastingGrants } from '../domain/posture/grants.js'
-import { endpointOf, judge, type Refusal, type Requester } from '../domain/posture/judge.js'
-import { commonRouters, grantingPolicies, maySee, mayUse } from '../domain/queries.js'
+import { endpointOf, judge, type Refusal, type Requester } from '../domain/authorization/evaluate-policies.js'
+import { isLasting, lastingGrants } from '../domain/authorization/lasting-grants.js'
+import { failureOf } from '../domain/posture/describe-failure.js'
+import type { AccessType } from '../domain/rows.js'
+import { commonRouters, grantingPolicies, maySee, mayUse } from '../domain/state-queries.js'
 import { saveFailedRequest } from '../store/failed-request.js'
-import type { Deps } from './deps.js'
 import { accessOf, accessTypeOf } from './encoding.js'
+import type { Deps } from './method-deps.js'
 
 /** Of other grants in one answer. */
 const MOST_OTHERS = 200

@@ -1,5 +1,5 @@
 import { Access, invalid } from '@overlay/rpc'
-import type { AccessType } from '../domain/policies.js'
+import type { AccessType } from '../domain/rows.js'
 
 const accessTypes = { [Access.ACCESS_DIAL]: 'Dial', [Access.ACCESS_BIND]: 'Bind' } as const
 

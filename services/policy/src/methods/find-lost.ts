@@ -1,7 +1,7 @@
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
-import { accessJudge } from '../domain/posture/access.js'
-import type { Deps } from './deps.js'
+import { accessJudge } from '../domain/authorization/session-access.js'
 import { accessTypeOf } from './encoding.js'
+import type { Deps } from './method-deps.js'
 
 export const findLost =
   ({ engine }: Deps): Methods<PolicyServiceService>['findLost'] =>

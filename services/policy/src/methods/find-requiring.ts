@@ -1,6 +1,6 @@
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
-import { policiesRequiring } from '../domain/posture/access.js'
-import type { Deps } from './deps.js'
+import { policiesRequiring } from '../domain/authorization/session-access.js'
+import type { Deps } from './method-deps.js'
 
 export const findRequiring =
   ({ engine }: Deps): Methods<PolicyServiceService>['findRequiring'] =>

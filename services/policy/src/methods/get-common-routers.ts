@@ -1,6 +1,6 @@
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
-import { commonRouters } from '../domain/queries.js'
-import type { Deps } from './deps.js'
+import { commonRouters } from '../domain/state-queries.js'
+import type { Deps } from './method-deps.js'
 
 export const getCommonRouters =
   ({ engine }: Deps): Methods<PolicyServiceService>['getCommonRouters'] =>

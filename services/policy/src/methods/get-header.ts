@@ -1,7 +1,7 @@
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
-import { contentKey } from '../domain/content.js'
-import { isAdmin } from '../domain/queries.js'
-import type { Deps } from './deps.js'
+import { contentKey } from '../domain/authorization/content-key.js'
+import { isAdmin } from '../domain/state-queries.js'
+import type { Deps } from './method-deps.js'
 
 export const getHeader =
   ({ engine }: Deps): Methods<PolicyServiceService>['getHeader'] =>

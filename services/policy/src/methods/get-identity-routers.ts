@@ -1,6 +1,6 @@
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
-import { routersOfIdentities } from '../domain/queries.js'
-import type { Deps } from './deps.js'
+import { routersOfIdentities } from '../domain/state-queries.js'
+import type { Deps } from './method-deps.js'
 
 export const getIdentityRouters =
   ({ engine }: Deps): Methods<PolicyServiceService>['getIdentityRouters'] =>

@@ -1,9 +1,9 @@
 import { edgeRouter, identity, referenceTo, service } from '@overlay/model'
 import { type Methods, notFound, type PolicyServiceService } from '@overlay/rpc'
 import { sizeOf } from '../domain/bitset.js'
-import { commonRouters, mayUse, routersOfIdentity, routersOfService } from '../domain/queries.js'
-import type { Deps } from './deps.js'
+import { commonRouters, mayUse, routersOfIdentity, routersOfService } from '../domain/state-queries.js'
 import { jsonOf } from './encoding.js'
+import type { Deps } from './method-deps.js'
 
 /** Says which policies stand between an identity and a service. */
 export const getPolicyAdvice =

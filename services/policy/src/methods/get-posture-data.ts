@@ -1,8 +1,8 @@
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
-import { postureView } from '../domain/posture/view.js'
+import { postureView } from '../domain/posture/posture-view.js'
 import { postureDataOf } from '../store/posture-data.js'
-import type { Deps } from './deps.js'
 import { jsonOf } from './encoding.js'
+import type { Deps } from './method-deps.js'
 
 export const getPostureData =
   ({ changeLog }: Deps): Methods<PolicyServiceService>['getPostureData'] =>

@@ -1,7 +1,7 @@
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
 import { failedRequests } from '../store/failed-request.js'
-import type { Deps } from './deps.js'
 import { jsonOf } from './encoding.js'
+import type { Deps } from './method-deps.js'
 
 export const listFailedRequests =
   ({ changeLog }: Deps): Methods<PolicyServiceService>['listFailedRequests'] =>

@@ -1,7 +1,7 @@
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
 import { listServiceConfigs as rowsOf } from '../store/service-config.js'
-import type { Deps } from './deps.js'
 import { jsonOf } from './encoding.js'
+import type { Deps } from './method-deps.js'
 import { ensureIdentity } from './service-configs.js'
 
 export const listServiceConfigs =

@@ -2,7 +2,7 @@ import { type Methods, notFound, type PolicyServiceService } from '@overlay/rpc'
 import { momentOf } from '@overlay/store/change-log'
 import { lockIdentity } from '../store/lock-identity.js'
 import { putServiceConfigs as put } from '../store/service-config.js'
-import type { Deps } from './deps.js'
+import type { Deps } from './method-deps.js'
 import { writeServiceConfigs } from './service-configs.js'
 
 export const putServiceConfigs =

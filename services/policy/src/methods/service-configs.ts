@@ -2,7 +2,7 @@ import { type Context, type Methods, notFound, type PolicyServiceService } from 
 import { type RowChange, writeChanges } from '@overlay/store/change-log'
 import type { Tx } from '@overlay/store/postgres'
 import type { Engine } from '../engine/engine.js'
-import type { Deps } from './deps.js'
+import type { Deps } from './method-deps.js'
 
 /** NOT_FOUND: memory, brought up to date, does not have the identity. */
 export async function ensureIdentity(engine: Engine, identityId: string, context: Context): Promise<void> {

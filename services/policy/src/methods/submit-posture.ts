@@ -1,11 +1,11 @@
 import { type Context, Fault, type Methods, type PolicyServiceService } from '@overlay/rpc'
-import type { PostureResponse } from '../domain/posture/data.js'
-import { endingSoon } from '../domain/posture/ending-soon.js'
-import { losesCheck, postureOf } from '../domain/posture/judge.js'
+import { losesCheck, postureOf } from '../domain/authorization/evaluate-policies.js'
+import { endingSoon } from '../domain/authorization/expiring-services.js'
+import type { PostureResponse } from '../domain/posture/posture-data.js'
 import { lockIdentity } from '../store/lock-identity.js'
 import { savePosture } from '../store/posture-data.js'
-import type { Deps } from './deps.js'
 import { jsonOf } from './encoding.js'
+import type { Deps } from './method-deps.js'
 
 /** The states of so many API sessions take little of the budget: no need to look for ended ones. */
 const FEW_API_SESSIONS = 50

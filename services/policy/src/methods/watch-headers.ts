@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { openAlarm } from '@overlay/process/async'
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
-import type { Deps } from './deps.js'
+import type { Deps } from './method-deps.js'
 
 const SIGN_MS = 1000
 const GATHER_MS = 20 // changes that share a message; the first is sent at once

@@ -11,7 +11,7 @@ import {
   postureBytes,
   withoutEnded,
   withResponse,
-} from '../domain/posture/data.js'
+} from '../domain/posture/posture-data.js'
 
 /**
  * Saves the responses of an endpoint, the one of an API session, in their order. Responses to checks that do not exist

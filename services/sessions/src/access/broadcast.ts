@@ -1,6 +1,6 @@
 import { type EncodedMessage, encodeMessage, type Outgoing } from '@overlay/channel'
 import { yielder } from '@overlay/process/async'
-import type { RouterChannel } from '../control/router-channel.js'
+import type { RouterChannel } from '../channel/router-channel.js'
 import type { Routers } from '../domain/audiences.js'
 
 /** Sends messages to many routers, in order, each encoded once. */

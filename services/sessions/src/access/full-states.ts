@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { edgeType, type RouterApiSession, SYNC_STRATEGY, type SyncState, syncHeader } from '@overlay/channel'
 import { boundedQueue, yielder } from '@overlay/process/async'
 import { cuidAt, newId } from '@overlay/store/kind-store'
-import type { RouterChannel } from '../control/router-channel.js'
-import type { SyncReport } from '../control/router-status.js'
+import type { RouterChannel } from '../channel/router-channel.js'
+import type { SyncReport } from '../channel/router-status.js'
 import type { ApiSession } from '../domain/api-session.js'
 import type { Audiences, Routers } from '../domain/audiences.js'
 import type { ApiSessions } from './api-sessions.js'
@@ -13,8 +13,8 @@ import {
   joinEncodings,
   routerApiSession,
   SESSIONS_PER_MESSAGE,
-} from './encodings.js'
-import type { Placing } from './placing.js'
+} from './encode-api-sessions.js'
+import type { Placing } from './granted-routers.js'
 
 /** Sends routers all their API sessions: when they connect, when they ask, and after changes may have been missed. */
 export interface FullStates {

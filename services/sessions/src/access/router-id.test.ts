@@ -1,6 +1,6 @@
 import { cuidAt, newId, newTimeUuid } from '@overlay/store/kind-store'
 import { expect, test, vi } from 'vitest'
-import { routerIdOf } from './encodings.js'
+import { routerIdOf } from './encode-api-sessions.js'
 
 test('for routers, API sessions with UUIDs are in one order of time with all others', () => {
   vi.useFakeTimers({ now: Date.UTC(2026, 0, 12), toFake: ['Date'] })

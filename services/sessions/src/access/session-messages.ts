@@ -1,12 +1,12 @@
 import { ApiSessionRemoved, ApiSessionUpdated, edgeType, SessionRemoved } from '@overlay/channel'
 import { pagesOf } from '@overlay/process/async'
 import { newId } from '@overlay/store/kind-store'
-import type { RouterChannel } from '../control/router-channel.js'
+import type { RouterChannel } from '../channel/router-channel.js'
 import type { ApiSession } from '../domain/api-session.js'
 import type { Routers } from '../domain/audiences.js'
 import type { EndedSession } from '../store/ended-session.js'
 import { openBroadcast } from './broadcast.js'
-import { encodeAdded, routerApiSession, SESSIONS_PER_MESSAGE } from './encodings.js'
+import { encodeAdded, routerApiSession, SESSIONS_PER_MESSAGE } from './encode-api-sessions.js'
 import { syncHeaders } from './full-states.js'
 
 /** An API session, and the routers that a message about it is for. */

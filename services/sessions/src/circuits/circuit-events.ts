@@ -1,4 +1,4 @@
-import type { FabricEvents } from '../control/fabric-events.js'
+import type { FabricEvents } from '@overlay/store/change-log'
 import type { CircuitPath } from '../domain/route-plan.js'
 import type { NewCircuit } from '../store/circuit.js'
 

@@ -5,10 +5,10 @@ import { routePlan } from '../domain/route-plan.js'
 import type { Circuit } from '../store/circuit.js'
 import { ended } from '../store/end-circuits.js'
 import { claimMoves, completeMoves, continueMoves, type NewPath, savePaths } from '../store/move-circuits.js'
+import type { CircuitDeps } from './circuit-deps.js'
 import { type CircuitEvents, circuitTags } from './circuit-events.js'
-import type { CircuitDeps } from './deps.js'
-import type { Ending } from './end.js'
-import { sendRoute, sendUnroute } from './routing.js'
+import type { Ending } from './end-circuits.js'
+import { sendRoute, sendUnroute } from './send-route.js'
 
 export interface MoveOptions {
   /** A link that the topology may still have. */

@@ -2,18 +2,18 @@ import { edgeErrorCode, type Headers, peerDataKey, routeErrorCode, routeResultHe
 import { metrics } from '@overlay/process'
 import { newId } from '@overlay/store/kind-store'
 import { batch } from '@overlay/store/postgres'
-import { AccessRefused } from '../access/router-access.js'
+import type { Path } from '../domain/link-graph.js'
 import { hostPeerData } from '../domain/peer-data.js'
 import { type CircuitPath, routePlan } from '../domain/route-plan.js'
+import { AccessRefused } from '../domain/router-access.js'
 import { isShowable, showable } from '../domain/router-text.js'
-import type { Path } from '../links/topology.js'
 import { insertCircuits, type NewCircuit } from '../store/circuit.js'
 import type { ServiceInfo } from '../terminators/service-directory.js'
 import type { DialTarget } from '../terminators/terminator-pool.js'
+import type { CircuitDeps } from './circuit-deps.js'
 import { type CircuitEvents, circuitTags, routeCauses } from './circuit-events.js'
 import type { CircuitRequest, OpenedCircuit } from './circuits.js'
-import type { CircuitDeps } from './deps.js'
-import { RouteFailed, sendRoute, sendUnroute } from './routing.js'
+import { RouteFailed, sendRoute, sendUnroute } from './send-route.js'
 
 type OpenDeps = Pick<CircuitDeps, 'db' | 'controllerId' | 'messages' | 'topology' | 'services' | 'pool'> & {
   readonly circuitEvents: CircuitEvents

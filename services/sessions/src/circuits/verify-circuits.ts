@@ -1,12 +1,12 @@
 import { ctrlType, InspectRequest, InspectResponse } from '@overlay/channel'
 import { pagesOf, yielder } from '@overlay/process/async'
-import { decodeLimited } from '../control/handlers.js'
+import { decodeLimited } from '../channel/handlers.js'
 import { hasCircuitEnd } from '../domain/circuit-inspection.js'
 import type { Circuit } from '../store/circuit.js'
 import { ended } from '../store/end-circuits.js'
 import { claimUnverified } from '../store/verify-circuits.js'
-import type { CircuitDeps } from './deps.js'
-import type { Ending } from './end.js'
+import type { CircuitDeps } from './circuit-deps.js'
+import type { Ending } from './end-circuits.js'
 
 export type VerifyDeps = Pick<CircuitDeps, 'db' | 'messages' | 'presence' | 'log'> & {
   readonly ending: Ending

@@ -15,7 +15,7 @@ import {
 import { recordRevocations } from '../store/revocation.js'
 import { endSessions } from '../store/session.js'
 import { endTerminators } from '../store/terminator.js'
-import { type AccessCheckDeps, accessCheck } from '../sweep/access-check.js'
+import { type AccessCheckDeps, accessCheck } from '../sweep/check-access.js'
 import { changedRow, ENDED_AT_ONCE } from './changed-row.js'
 import { noteRevocations, type RevocationListener } from './revoked.js'
 

@@ -9,8 +9,8 @@ import {
   type Positions,
 } from '@overlay/rpc'
 import { isAtLeast, latest } from '@overlay/store/change-log'
-import { type Entries, type Grant, openEntries } from './entries.js'
-import type { GrantWatch } from './grant-watch.js'
+import { type Entries, type Grant, openEntries } from './grant-cache.js'
+import type { GrantWatch } from './watch-grants.js'
 
 /** An access of an API session. */
 export interface AccessQuestion {

@@ -12,7 +12,7 @@ import {
 import type { Logger } from 'pino'
 import type { SessionKey } from '../store/held-session.js'
 import type { SessionRow } from '../store/insert-session.js'
-import type { Entries, Entry } from './entries.js'
+import type { Entries, Entry } from './grant-cache.js'
 
 /** Sessions that exist, in the entries of their identities, so that a second create need not look them up. */
 export interface HeldSessions extends AsyncDisposable {

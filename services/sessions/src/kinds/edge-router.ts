@@ -2,8 +2,8 @@ import { edgeRouter } from '@overlay/model'
 import { type Kind, kind, newId } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { connectionsOf, edgeRows } from '../store/router.js'
-import { deleteTerminators, enrollmentMembers, type RouterDeps, routerWrites } from './router.js'
-import { requireReservedName, withReservedNames } from './tunneling-routers.js'
+import { requireReservedName, withReservedNames } from './reserved-names.js'
+import { deleteTerminators, enrollmentMembers, type RouterDeps, routerWrites } from './router-writes.js'
 
 const offline = {
   hostname: '',

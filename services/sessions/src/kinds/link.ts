@@ -2,7 +2,7 @@ import { fabricReference, link } from '@overlay/model'
 import { notFound } from '@overlay/rpc'
 import { type Kind, kind, required, type Seams } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
-import type { LinkAdministration } from '../links/links.js'
+import type { LinkAdministration } from '../links/links-concern.js'
 
 interface Joined {
   readonly sourceName: string | null

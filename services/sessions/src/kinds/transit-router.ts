@@ -1,7 +1,8 @@
 import { edgeRouter, transitRouter } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
-import { type Kind, kind, newId } from '@overlay/store/kind-store'
-import { linkListenersIn } from '../links/link-listeners.js'
+import type { Kind } from '@overlay/store/kind-store'
+import { kind, newId } from '@overlay/store/kind-store'
+import { linkListenersIn } from '../channel/link-listeners.js'
 import {
   connectionsOf,
   isEdgeRouter,
@@ -9,7 +10,7 @@ import {
   type RouterConnection,
   transitRows,
 } from '../store/router.js'
-import { deleteTerminators, enrollmentMembers, type RouterDeps, routerWrites } from './router.js'
+import { deleteTerminators, enrollmentMembers, type RouterDeps, routerWrites } from './router-writes.js'
 
 /** The list shows all routers. Edge routers are changed as such only. */
 export const transitRouters = ({ db, pki, waitForFollowers }: Omit<RouterDeps, 'identity'>): Kind =>

@@ -1,7 +1,7 @@
 import { LinkMetrics } from '@overlay/channel'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { decodeLimited, LIST_BYTES } from '../control/handlers.js'
+import { decodeLimited, LIST_BYTES } from '../channel/handlers.js'
 import { linkMetrics } from './link-metrics.js'
 
 const varint = (value: number): number[] =>

@@ -1,12 +1,14 @@
 import { type Fault, FaultSubject, type RouterLinks } from '@overlay/channel'
 import { metrics } from '@overlay/process'
 import { pagesOf } from '@overlay/process/async'
-import type { RouterChannel } from '../control/router-channel.js'
+import type { FabricEvents } from '@overlay/store/change-log'
+import type { Logger } from 'pino'
+import type { RouterChannel } from '../channel/router-channel.js'
 import { isIdentifier } from '../domain/router-text.js'
 import type { LinkAcceptance, LinkRow, ReportedLink } from '../store/link.js'
-import { emitLinkEvent } from './link-events.js'
-import type { LinksDeps } from './links.js'
+import { emitLinkEvent } from './emit-link-event.js'
 import { openReportQueue, type ReportQueue } from './report-queue.js'
+import type { LiveTopology } from './topology.js'
 
 /** What routers report about their links. */
 export interface LinkReports {
@@ -29,13 +31,25 @@ const MOST_LINKS = 4096
 const CONFIRM_MS = 2000
 const PAGE = 250
 
-export function openLinkReports(
-  deps: Pick<LinksDeps, 'topology' | 'messages' | 'events' | 'log' | 'confirmMs'> & {
-    leave(links: readonly LinkRow[], hasFailed?: boolean): Promise<void>
-    sendFault(routerId: string, link: LinkRow): void
-  },
-): LinkReports {
-  const { topology, events, log, leave, sendFault, confirmMs = CONFIRM_MS } = deps
+export interface LinkReportDeps {
+  readonly topology: Pick<LiveTopology, 'table' | 'isOnline'>
+  readonly events: FabricEvents
+  readonly log: Logger
+  /** Moves the circuits over these links to other paths. */
+  leave(links: readonly LinkRow[], hasFailed?: boolean): Promise<void>
+  sendFault(routerId: string, link: LinkRow): void
+  /** Within this time after it connects, a router reports all its links. */
+  readonly confirmMs?: number | undefined
+}
+
+export function openLinkReports({
+  topology,
+  events,
+  log,
+  leave,
+  sendFault,
+  confirmMs = CONFIRM_MS,
+}: LinkReportDeps): LinkReports {
   const { table } = topology
   const connections = new WeakMap<RouterChannel, Connection>()
 

@@ -3,7 +3,7 @@ import { openLog } from '@overlay/process'
 import { deferred } from '@overlay/process/async'
 import { Fault } from '@overlay/rpc'
 import { expect, test, vi } from 'vitest'
-import type { RouterChannel } from '../control/router-channel.js'
+import type { RouterChannel } from '../channel/router-channel.js'
 import { openReportQueue, type Persist } from './report-queue.js'
 
 const log = openLog('sessions', { level: 'silent', format: 'json' })

@@ -1,7 +1,7 @@
 import { deferred, openBackoff, openSerial } from '@overlay/process/async'
 import { isAway } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
-import type { RouterChannel } from '../control/router-channel.js'
+import type { RouterChannel } from '../channel/router-channel.js'
 
 /** Repeats work while the database is away and the router is connected. The work may have had its effect before. */
 export type Persist = <T>(work: (isRepeated: boolean) => Promise<T>) => Promise<T>

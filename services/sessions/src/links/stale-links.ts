@@ -1,12 +1,12 @@
-import type { RouterPresence } from '../control/router-presence.js'
+import type { RouterDirectory } from '../routers/router-directory.js'
+import type { RouterPresence } from '../routers/router-presence.js'
 import type { LinkRow } from '../store/link.js'
-import type { KnownRouters } from './known-routers.js'
 import type { LinkTable } from './link-table.js'
 
 export interface StaleLinksOptions {
   readonly table: Pick<LinkTable, 'all' | 'deleteStale'>
   readonly presence: Pick<RouterPresence, 'isOnline'>
-  readonly routers: Pick<KnownRouters, 'get'>
+  readonly routers: Pick<RouterDirectory, 'get'>
   /** A router that connects again before keeps its links. */
   readonly graceMs: number
 }

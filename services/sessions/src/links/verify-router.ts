@@ -1,6 +1,6 @@
 import { contentType, encodeBool, headerKey, type Outgoing } from '@overlay/channel'
 import { standingOf } from '../domain/hello.js'
-import type { KnownRouters } from './known-routers.js'
+import type { RouterDirectory } from '../routers/router-directory.js'
 
 /** Answers a router that asks whether the peer of a new link is the router that it claims to be. */
 export const verification = (refusal: string | undefined): Outgoing => ({
@@ -11,7 +11,7 @@ export const verification = (refusal: string | undefined): Outgoing => ({
 
 /** Undefined: it is that router. */
 export function refusalOf(
-  router: ReturnType<KnownRouters['get']>,
+  router: ReturnType<RouterDirectory['get']>,
   fingerprints: readonly string[],
 ): string | undefined {
   if (!router) return 'the router does not exist'

@@ -1,6 +1,6 @@
 import { type Methods, notFound, type SessionsServiceService } from '@overlay/rpc'
 import { admitRouter as saveAdmission } from '../store/router.js'
-import type { Deps } from './deps.js'
+import type { Deps } from './method-deps.js'
 
 /** Admits a router by its current enrollment only: an enrollment that was replaced admits no router. */
 export const admitRouter =

@@ -1,7 +1,7 @@
 import { type Methods, notFound, type SessionsServiceService } from '@overlay/rpc'
-import { linkListenersIn } from '../links/link-listeners.js'
+import { linkListenersIn } from '../channel/link-listeners.js'
 import { type AddressesIn, claimHosts } from '../store/router-host.js'
-import type { Deps } from './deps.js'
+import type { Deps } from './method-deps.js'
 
 /** A router with a host of another one could stand in for it. What a router has had it keeps. */
 export const claimRouterHosts =

@@ -16,7 +16,7 @@ import { edgeRoutersOf, wireMembers } from '../kinds/session.js'
 import { followedPositions } from '../store/followed.js'
 import { type SessionRow, sessionInserter } from '../store/insert-session.js'
 import { batchedClientRouters } from '../store/router.js'
-import type { Deps } from './deps.js'
+import type { Deps } from './method-deps.js'
 
 type CreateDeps = Pick<Deps, 'identity' | 'grants' | 'held' | 'routerTexts'> &
   Partial<Pick<Deps, 'events'>> & { readonly changeLog: Pick<ChangeLog, 'db'> }

@@ -1,7 +1,7 @@
 import type { Methods, SessionsServiceService } from '@overlay/rpc'
 import { encodeViews } from '@overlay/store/kind-store'
 import { clientRoutersOf } from '../store/router.js'
-import type { Deps } from './deps.js'
+import type { Deps } from './method-deps.js'
 
 export const describeRouters =
   ({ changeLog: { db } }: Pick<Deps, 'changeLog'>): Methods<SessionsServiceService>['describeRouters'] =>

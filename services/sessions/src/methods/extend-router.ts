@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { Fault, type Methods, type SessionsServiceService } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
-import type { Deps } from './deps.js'
+import type { Deps } from './method-deps.js'
 
 /** Replaces the certificates of the router that presents its own. wire: one that has expired is good enough. */
 export const extendRouter =

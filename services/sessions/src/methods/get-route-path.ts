@@ -1,6 +1,6 @@
 import type { Methods, SessionsServiceService } from '@overlay/rpc'
 import { routePath } from '../store/circuit.js'
-import type { Deps } from './deps.js'
+import type { Deps } from './method-deps.js'
 
 /** wire: never not found. A caller who is not an admin sees the paths of its own sessions. */
 export const getRoutePath =

@@ -2,9 +2,9 @@ import { ctrlType, InspectRequest, InspectResponse } from '@overlay/channel'
 import { boundedQueue } from '@overlay/process/async'
 import { type InspectedValue, invalid, type Methods, type SessionsServiceService } from '@overlay/rpc'
 import { RE2JS } from 're2js'
-import { decodeLimited } from '../control/handlers.js'
+import { decodeLimited } from '../channel/handlers.js'
 import { costsOfReplica } from '../store/terminator-cost.js'
-import type { Deps } from './deps.js'
+import type { Deps } from './method-deps.js'
 
 type InspectDeps = Pick<Deps, 'changeLog' | 'directory' | 'presence' | 'messages'>
 

@@ -1,6 +1,6 @@
 import { type Methods, notFound, type SessionsServiceService } from '@overlay/rpc'
 import { resetEnrollment } from '../store/router.js'
-import type { Deps } from './deps.js'
+import type { Deps } from './method-deps.js'
 
 /** pki follows the new enrollment id and makes the enrollment. */
 export const reEnrollEdgeRouter =

@@ -4,7 +4,7 @@ import { Fault, type Position } from '@overlay/rpc'
 import type { Consumer } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import { isPending, oldestPendingAge, pruneRevocations } from '../store/revocation.js'
-import { type StepDeps, sweepStep } from './step.js'
+import { type StepDeps, sweepStep } from './sweep-step.js'
 
 export interface SweeperDeps extends StepDeps {
   readonly log: Logger

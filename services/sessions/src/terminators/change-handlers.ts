@@ -12,14 +12,14 @@ import {
 } from '@overlay/channel'
 import { metrics } from '@overlay/process'
 import { pagesOf } from '@overlay/process/async'
-import { AccessRefused, type CheckAccess } from '../access/router-access.js'
-import { answer, failed, refused, succeeded } from '../control/answers.js'
-import { type Handler, LIST_BYTES, onMessage } from '../control/handlers.js'
+import { type Handler, LIST_BYTES, onMessage } from '../channel/handlers.js'
+import { answer, failed, refused, succeeded } from '../channel/replies.js'
+import { AccessRefused, type CheckAccess } from '../domain/router-access.js'
 import { MAX_COST } from '../domain/terminator-selection.js'
 import { actorOf } from './actor.js'
 import { precedenceOf } from './precedence.js'
-import type { TerminatorRemoval } from './remove-batch.js'
-import type { TerminatorUpdate } from './update-batch.js'
+import type { TerminatorRemoval } from './remove-terminators.js'
+import type { TerminatorUpdate } from './update-terminators.js'
 
 export interface ChangeDeps {
   readonly checkAccess: CheckAccess

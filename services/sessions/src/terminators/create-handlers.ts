@@ -10,16 +10,16 @@ import {
 } from '@overlay/channel'
 import { newId } from '@overlay/store/kind-store'
 import { isAway } from '@overlay/store/postgres'
-import { AccessRefused, type CheckAccess } from '../access/router-access.js'
-import { answer, refused, textOf } from '../control/answers.js'
-import { type Handler, onMessage } from '../control/handlers.js'
+import { type Handler, onMessage } from '../channel/handlers.js'
+import { answer, refused, textOf } from '../channel/replies.js'
+import { AccessRefused, type CheckAccess } from '../domain/router-access.js'
 import { isIdentifier, isShowable } from '../domain/router-text.js'
 import { MAX_COST } from '../domain/terminator-selection.js'
 import type { NewTerminator } from '../store/router-terminator.js'
-import { TerminatorConflict } from './create-batch.js'
+import { TerminatorConflict } from './create-terminators.js'
 import { precedenceOf } from './precedence.js'
 import type { ServiceDirectory } from './service-directory.js'
-import type { Validation } from './validation.js'
+import type { Validation } from './validate-terminators.js'
 
 export interface CreateDeps {
   readonly checkAccess: CheckAccess

@@ -1,5 +1,5 @@
 import { edgeErrorCode, TerminatorPrecedence } from '@overlay/channel'
-import { AccessRefused } from '../access/router-access.js'
+import { AccessRefused } from '../domain/router-access.js'
 import type { Precedence } from '../domain/terminator-selection.js'
 
 const names: Readonly<Partial<Record<TerminatorPrecedence, Precedence>>> = {

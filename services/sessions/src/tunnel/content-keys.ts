@@ -1,6 +1,6 @@
 import { type Methods, ownContext, type PolicyServiceService } from '@overlay/rpc'
 import { isAtLeast } from '@overlay/store/change-log'
-import type { GrantWatch } from '../grants/grant-watch.js'
+import type { GrantWatch } from '../grants/watch-grants.js'
 
 /** Keys of the service lists of identities. A poll of a router costs no call while its list does not change. */
 export interface ContentKeys {

@@ -1,6 +1,6 @@
 import type { Channel } from '@overlay/channel'
 import { expect, test } from 'vitest'
-import type { RouterChannel } from '../control/router-channel.js'
+import type { RouterChannel } from '../channel/router-channel.js'
 import { openRouterSessions } from './router-sessions.js'
 
 const routerOf = (routerId: string): RouterChannel => ({

@@ -1,8 +1,8 @@
 import type { CreateApiSessionRequest } from '@overlay/channel'
 import { edgeErrorCode } from '@overlay/channel'
 import { Fault, type IdentityServiceService, type Methods, ownContext } from '@overlay/rpc'
-import { AccessRefused } from '../access/router-access.js'
-import type { RouterChannel } from '../control/router-channel.js'
+import type { RouterChannel } from '../channel/router-channel.js'
+import { AccessRefused } from '../domain/router-access.js'
 import { showableMembers } from '../domain/router-text.js'
 
 /** How the identity of a router hosts services. */

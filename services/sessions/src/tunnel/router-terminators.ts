@@ -1,15 +1,15 @@
 import { CreateFabricTerminatorRequest, ctrlType, edgeErrorCode } from '@overlay/channel'
 import { newId } from '@overlay/store/kind-store'
-import { AccessRefused } from '../access/router-access.js'
-import { answer, failed, succeeded } from '../control/answers.js'
-import { type Handler, onMessage } from '../control/handlers.js'
-import type { RouterChannel } from '../control/router-channel.js'
-import type { NetworkRouter } from '../control/router-directory.js'
+import { type Handler, onMessage } from '../channel/handlers.js'
+import { answer, failed, succeeded } from '../channel/replies.js'
+import type { RouterChannel } from '../channel/router-channel.js'
+import { AccessRefused } from '../domain/router-access.js'
 import { isIdentifier, isShowable } from '../domain/router-text.js'
+import type { NetworkRouter } from '../routers/router-directory.js'
 import type { NewTerminator } from '../store/router-terminator.js'
 import { membersOf } from '../terminators/create-handlers.js'
-import type { Terminators } from '../terminators/terminators.js'
-import type { TunnelDeps } from './deps.js'
+import type { Terminators } from '../terminators/terminators-concern.js'
+import type { TunnelDeps } from './tunnel-deps.js'
 
 export interface RouterTerminatorDeps extends TunnelDeps {
   readonly directory: { get(routerId: string): Pick<NetworkRouter, 'isEdge'> | undefined }

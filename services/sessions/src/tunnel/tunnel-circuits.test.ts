@@ -11,8 +11,8 @@ import {
 import { deferred } from '@overlay/process/async'
 import pino from 'pino'
 import { expect, test } from 'vitest'
+import type { RouterChannel } from '../channel/router-channel.js'
 import type { OpenedCircuit } from '../circuits/circuits.js'
-import type { RouterChannel } from '../control/router-channel.js'
 import { tunnelCircuits } from './tunnel-circuits.js'
 
 const circuit: OpenedCircuit = { id: 'c1', address: 'in', peerData: new Map(), tags: {} }

@@ -6,12 +6,12 @@ import {
   edgeType,
 } from '@overlay/channel'
 import type { Logger } from 'pino'
+import { type Handler, onMessage } from '../channel/handlers.js'
+import type { RouterChannel } from '../channel/router-channel.js'
+import { openDials } from '../circuits/answer-dial.js'
 import type { Circuits, OpenedCircuit } from '../circuits/circuits.js'
-import { openDials } from '../circuits/dials.js'
-import { type Handler, onMessage } from '../control/handlers.js'
-import type { RouterChannel } from '../control/router-channel.js'
-import { apiSessionAnswer, sessionAnswer } from './answers.js'
-import type { TunnelDeps } from './deps.js'
+import type { TunnelDeps } from './tunnel-deps.js'
+import { apiSessionAnswer, sessionAnswer } from './tunnel-responses.js'
 
 export interface TunnelCircuitDeps extends TunnelDeps {
   readonly circuits: Pick<Circuits, 'open' | 'end'>

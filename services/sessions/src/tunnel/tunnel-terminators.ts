@@ -9,17 +9,17 @@ import {
   tunnelHealthHeader,
   UpdateTunnelTerminatorRequest,
 } from '@overlay/channel'
-import { AccessRefused } from '../access/router-access.js'
-import { answer, refused } from '../control/answers.js'
-import { type Handler, onMessage } from '../control/handlers.js'
-import type { RouterChannel } from '../control/router-channel.js'
+import { type Handler, onMessage } from '../channel/handlers.js'
+import { answer, refused } from '../channel/replies.js'
+import type { RouterChannel } from '../channel/router-channel.js'
+import { AccessRefused } from '../domain/router-access.js'
 import { isIdentifier } from '../domain/router-text.js'
 import { actorOf } from '../terminators/actor.js'
 import { changesIn, countHealth, removeAll } from '../terminators/change-handlers.js'
 import { membersOf } from '../terminators/create-handlers.js'
-import type { Terminators } from '../terminators/terminators.js'
-import { apiSessionAnswer, sessionAnswer } from './answers.js'
-import type { TunnelDeps } from './deps.js'
+import type { Terminators } from '../terminators/terminators-concern.js'
+import type { TunnelDeps } from './tunnel-deps.js'
+import { apiSessionAnswer, sessionAnswer } from './tunnel-responses.js'
 
 export interface TunnelTerminatorDeps extends TunnelDeps {
   readonly terminators: Pick<Terminators, 'create' | 'update' | 'remove'>

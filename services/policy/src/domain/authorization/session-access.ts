@@ -1,0 +1,42 @@
+import { requiring } from '../entity-mutators.js'
+import { passes } from '../posture/evaluate-check.js'
+import type { Check } from '../posture/posture-check.js'
+import type { AccessType } from '../rows.js'
+import type { State } from '../state.js'
+import { grantingPolicies, isAdmin, maySee } from '../state-queries.js'
+import { endpointOf, type Requester, requiredChecks } from './evaluate-policies.js'
+
+/** Whether an access is lost, and the policy that grants it; empty: no policy does. */
+export interface AccessState {
+  readonly lost: boolean
+  readonly granting: string
+}
+
+/** Judges accesses that sessions have. Reads the checks of each policy once: for accesses of one moment. */
+export function accessJudge(
+  state: State,
+): (requester: Requester, serviceId: string, type: AccessType) => AccessState {
+  const checks = new Map<string, readonly Check[]>()
+  const checksOf = (policyId: string): readonly Check[] => {
+    const required = checks.get(policyId) ?? requiredChecks(state, policyId)
+    checks.set(policyId, required)
+    return required
+  }
+  return (requester, serviceId, type) => {
+    const granting = grantingPolicies(state, requester.identityId, serviceId, type)
+    const endpoint = endpointOf(state, requester)
+    const passed = granting.find((policyId) => checksOf(policyId).every((check) => passes(check, endpoint)))
+    if (passed !== undefined) return { lost: false, granting: passed }
+    if (granting.length > 0) return { lost: true, granting: '' }
+    // wire: an admin keeps its sessions when no policy grants them
+    const { identityId } = requester
+    const isKept = isAdmin(state, identityId) && maySee(state, { identityId, isAdmin: true }, serviceId)
+    return { lost: !isKept, granting: '' }
+  }
+}
+
+/** The service policies that require any of these posture checks. */
+export function policiesRequiring(state: State, checkIds: readonly string[]): string[] {
+  const numbers = checkIds.flatMap((id) => state.checks.numberOf(id) ?? [])
+  return [...new Set(numbers.flatMap((number) => requiring(state, number)))]
+}

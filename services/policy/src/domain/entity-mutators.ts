@@ -1,0 +1,163 @@
+import { add, addAll, type Bitset, emptySet, has, isSame, remove, setOf, union } from './bitset.js'
+import {
+  accesses,
+  audienceOf,
+  type Effect,
+  effect,
+  grantEffect,
+  noEffect,
+  policiesAreShown,
+} from './effect.js'
+import { addTo, takeFrom } from './multimap.js'
+import type { Check } from './posture/posture-check.js'
+import type { Relation } from './relation.js'
+import type { Identity, IdentityPosture, PostureCheck, Router, Service } from './rows.js'
+import type { State } from './state.js'
+
+export function putIdentity(state: State, { id, attributes, isAdmin }: Identity): Effect {
+  const { number, changed, isNew } = state.identities.put(id, attributes)
+  const self = setOf([number])
+  const adminChanged = isAdmin !== has(state.admins, number)
+  if (isAdmin) add(state.admins, number)
+  else remove(state.admins, number)
+  if (!isNew && changed.length === 0) return effect(emptySet(), adminChanged ? self : emptySet())
+
+  const before = isNew ? [] : accesses(state).map(({ reach }) => reach(number))
+  const placed = accesses(state).map(({ left }) => left.entityPlaced(number, changed, isNew))
+  state.identityRouters.left.entityPlaced(number, changed, isNew)
+  const policiesChanged = placed.includes(true)
+  const differs = ({ reach, reachesAny }: Relation, at: number): boolean => {
+    const had = before[at]
+    return had ? !isSame(had, reach(number)) : reachesAny(number)
+  }
+  const isUpdated = policiesChanged && accesses(state).some(differs)
+  const isViewed = isNew || adminChanged || (policiesChanged && policiesAreShown(state))
+  return effect(isUpdated ? self : emptySet(), isViewed ? self : emptySet(), self)
+}
+
+/** Without effect: the identity has no list any more. */
+export function removeIdentity(state: State, id: string): Effect {
+  const number = state.identities.numberOf(id)
+  if (number === undefined) return noEffect()
+  for (const { left } of [...accesses(state), state.identityRouters]) left.entityRemoved(number)
+  remove(state.admins, number)
+  state.identities.remove(number)
+  return noEffect()
+}
+
+/** Every write of a service concerns all identities that may use it, whatever it changed. */
+export function putService(state: State, { id, attributes, configIds, revision }: Service): Effect {
+  const current = state.services.numberOf(id)
+  const before = current === undefined ? emptySet() : audienceOf(state, setOf([current]))
+  const { number, changed, isNew } = state.services.put(id, attributes)
+  for (const { right } of accesses(state)) right.entityPlaced(number, changed, isNew)
+  state.serviceRouters.left.entityPlaced(number, changed, isNew)
+  for (const config of state.contents.get(id)?.configIds ?? []) takeFrom(state.configServices, config, id)
+  for (const config of configIds) addTo(state.configServices, config, id)
+  state.contents.set(id, { revision, configIds })
+  state.serviceTexts.delete(id)
+  return effect(union(before, audienceOf(state, setOf([number]))), state.admins)
+}
+
+export function removeService(state: State, id: string): Effect {
+  const number = state.services.numberOf(id)
+  if (number === undefined) return noEffect()
+  const before = audienceOf(state, setOf([number]))
+  for (const { right } of accesses(state)) right.entityRemoved(number)
+  state.serviceRouters.left.entityRemoved(number)
+  state.services.remove(number)
+  for (const config of state.contents.get(id)?.configIds ?? []) takeFrom(state.configServices, config, id)
+  state.contents.delete(id)
+  state.serviceTexts.delete(id)
+  return effect(before, state.admins)
+}
+
+/** Routers count when a session is created; no list shows them. */
+export function putRouter(state: State, { id, attributes }: Router): Effect {
+  const current = state.routers.numberOf(id)
+  const before = current === undefined ? emptySet() : usersOf(state, current)
+  const { number, changed, isNew } = state.routers.put(id, attributes)
+  if (!isNew && changed.length === 0) return noEffect()
+  for (const { right } of routing(state)) right.entityPlaced(number, changed, isNew)
+  return grantEffect(union(before, usersOf(state, number)))
+}
+
+export function removeRouter(state: State, id: string): Effect {
+  const number = state.routers.numberOf(id)
+  if (number === undefined) return noEffect()
+  const before = usersOf(state, number)
+  for (const { right } of routing(state)) right.entityRemoved(number)
+  state.routers.remove(number)
+  return grantEffect(before)
+}
+
+/** The identities that may connect through the router. */
+function usersOf({ identityRouters: { left, right } }: State, router: number): Bitset {
+  const users = emptySet()
+  for (const { policyId } of [...right.open, ...right.selecting(router)])
+    addAll(users, left.membersOf(policyId))
+  return users
+}
+
+const routing = ({ identityRouters, serviceRouters }: State): readonly Relation[] => [
+  identityRouters,
+  serviceRouters,
+]
+
+export function putPostureCheck(state: State, { id, attributes, revision, check }: PostureCheck): Effect {
+  const { checks, required, checkContents } = state
+  const current = checks.numberOf(id)
+  const isFirst = !policiesAreShown(state)
+  const before = current === undefined ? [] : requiring(state, current)
+  const { number, changed, isNew } = checks.put(id, attributes)
+  required.entityPlaced(number, changed, isNew)
+  checkContents.set(id, { revision, check })
+  const audience = audienceOf(state, servicesOf(state, [...before, ...requiring(state, number)]))
+  return effect(audience, isFirst ? state.identities.present : state.admins)
+}
+
+/** No endpoint passes the check, and every policy that required it still does. */
+export function putUnknownCheck(state: State, id: string): Effect {
+  const current = state.checkContents.get(id)?.check
+  const check = { ...current, id, typeId: 'unknown' } as Check
+  return putPostureCheck(state, { id, attributes: current?.roleAttributes ?? [], revision: 'unknown', check })
+}
+
+export function removePostureCheck(state: State, id: string): Effect {
+  const { checks, required, checkContents } = state
+  const number = checks.numberOf(id)
+  if (number === undefined) return noEffect()
+  const audience = audienceOf(state, servicesOf(state, requiring(state, number)))
+  required.entityRemoved(number)
+  checks.remove(number)
+  checkContents.delete(id)
+  return effect(audience, policiesAreShown(state) ? state.admins : state.identities.present)
+}
+
+/** wire: every report moves the time of its identity, also one without news. */
+export function putPostureData(state: State, { id, data, lapsedAtMs }: IdentityPosture): Effect {
+  state.postureData.set(id, data)
+  if (lapsedAtMs > 0) state.lapsedAtMs.set(id, lapsedAtMs)
+  else state.lapsedAtMs.delete(id)
+  return changedFor(state, id)
+}
+
+export function removePostureData(state: State, id: string): Effect {
+  state.lapsedAtMs.delete(id)
+  return state.postureData.delete(id) ? changedFor(state, id) : noEffect()
+}
+
+function changedFor({ identities }: State, id: string): Effect {
+  const number = identities.numberOf(id)
+  return number === undefined ? noEffect() : effect(setOf([number]))
+}
+
+/** The policies that ask for a posture check. */
+export const requiring = ({ required }: State, check: number): string[] =>
+  [...required.open, ...required.selecting(check)].map(({ policyId }) => policyId)
+
+function servicesOf(state: State, policyIds: readonly string[]): Bitset {
+  return accesses(state)
+    .flatMap(({ right }) => policyIds.map((id) => right.membersOf(id)))
+    .reduce(union, emptySet())
+}

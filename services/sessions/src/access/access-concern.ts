@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto'
+import {
+  ApiSessionHeartbeat,
+  ApiSessionRemoved,
+  edgeType,
+  RequestClientReSync,
+  SessionRemoved,
+  ValidateSessionsRequest,
+} from '@overlay/channel'
+import { boundedPerSource, usualLimits } from '@overlay/process'
+import { disposeAll, fairQueue, type Own, openAll, pagesOf, runPeriodically } from '@overlay/process/async'
+import type { Methods, PolicyServiceService, Positions } from '@overlay/rpc'
+import type { Bus, ChangeLog, Source } from '@overlay/store/change-log'
+import { type Concern, LIST_BYTES, onMessage } from '../channel/handlers.js'
+import type { CheckAccess, CheckRouter } from '../domain/router-access.js'
+import type { RouterDirectory } from '../routers/router-directory.js'
+import { endedSessions, unknownTokens } from '../store/ended-session.js'
+import { type ActivityDeps, openActivity } from './activity.js'
+import { type ApiSessions, openApiSessions } from './api-sessions.js'
+import { followEndedSessions, startPruningEnded } from './follow-ended-sessions.js'
+import { openPush, type Push, type PushDeps } from './push-api-sessions.js'
+import { openPushReports } from './report-pushed.js'
+import { openAccessCheck } from './verify-access.js'
+
+export interface AccessDeps extends Pick<PushDeps, 'grantWatch' | 'policyHead' | 'sync' | 'log'> {
+  readonly bus: Bus
+  readonly changeLog: ChangeLog
+  readonly directory: Pick<RouterDirectory, 'get'>
+  readonly identity: {
+    readonly source: Source
+    readonly calls: ActivityDeps['identity']
+  }
+  readonly policy: PushDeps['policy'] & Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
+  /** The ends of the change logs of identity and policy. */
+  readonly heads: () => Promise<Positions>
+  /** How long reports of activity are gathered. */
+  readonly gatherMs?: number
+}
+
+/** Ends what depends on sessions. May be called again with the same ids. */
+export type SessionsEnded = (sessionIds: readonly string[]) => Promise<unknown>
+
+export interface AccessConcern extends Concern, AsyncDisposable {
+  readonly checkAccess: CheckAccess
+  readonly checkRouter: CheckRouter
+  readonly apiSessions: Pick<ApiSessions, 'byId' | 'byToken'>
+  /** Called in each replica when sessions have ended, by whichever replica. A failure repeats all calls. */
+  onSessionsEnded(listener: SessionsEnded): void
+}
+
+const EXPIRE_MS = 30_000
+const TOKENS_AT_ONCE = 2000
+/** Routers take turns: no one may keep all connections to the database busy. */
+const checkLimits = { name: 'session-checks', running: 2, waiting: 10_000 }
+
+/** API sessions and sessions: what routers know of them, and what routers claim about them. */
+export const accessConcern = (deps: AccessDeps): Promise<AccessConcern> =>
+  openAll((own) => openParts(deps, own))
+
+async function openParts(deps: AccessDeps, own: Own): Promise<AccessConcern> {
+  const { bus, changeLog, directory, log, identity, policy, heads } = deps
+  const { db } = changeLog
+  const endListeners: SessionsEnded[] = []
+  const routerCount = (): number => push.routers().size
+  const reports = own(openPushReports(bus, randomUUID(), routerCount))
+  const push: Push = own(openPush({ ...deps, sessions: () => apiSessions, pushed: reports.pushed }))
+  const apiSessions = own(await openApiSessions(identity.source, push, { bus, log }))
+  const gathering = openActivity({
+    db,
+    identity: identity.calls,
+    apiSessions,
+    mayHave: push.mayHave,
+    log,
+    ...(deps.gatherMs !== undefined && { gatherMs: deps.gatherMs }),
+  })
+  const activity = own(gathering)
+  const tellRouters = async (ids: readonly string[]): Promise<void> => {
+    if (push.routers().size > 0) push.sessionsEnded(await endedSessions(db, ids))
+  }
+  const telling = own(await followEndedSessions(changeLog, tellRouters))
+  // apart, so that no router waits for what depends on sessions
+  const ending = await followEndedSessions(changeLog, (ids) =>
+    Promise.all(endListeners.map((listener) => listener(ids))),
+  )
+  const pruning = startPruningEnded(changeLog)
+  const checks = fairQueue(checkLimits)
+  const isLogged = boundedPerSource(usualLimits)
+  const expiring = runPeriodically(EXPIRE_MS, async () => apiSessions.expire())
+
+  return {
+    apiSessions,
+    ...openAccessCheck({ db, apiSessions, policy, heads }),
+    onSessionsEnded: (listener) => void endListeners.push(listener),
+    connected(router) {
+      if (directory.get(router.routerId)?.isEdge) push.connect(router)
+    },
+    disconnected: push.disconnect,
+    handlers: [
+      onMessage(
+        edgeType.apiSessionHeartbeat,
+        ApiSessionHeartbeat,
+        async ({ tokens }, _message, { channel, routerId }) => {
+          for (const part of pagesOf(tokens, TOKENS_AT_ONCE)) {
+            if (channel.closed.aborted) return
+            const unknown = await activity.note(part, routerId)
+            if (unknown.length === 0) continue
+            const body = ApiSessionRemoved.encode({ tokens: [...unknown], ids: [] }).finish()
+            channel.send({ type: edgeType.apiSessionRemoved, body })
+          }
+        },
+        { mostBytes: LIST_BYTES, items: ({ tokens }) => tokens.length },
+      ),
+      onMessage(edgeType.requestClientReSync, RequestClientReSync, ({ reason }, _message, router) => {
+        const { routerId } = router
+        if (isLogged(routerId))
+          log.info({ routerId, reason: reason.slice(0, 200) }, 'router asks for all API sessions')
+        push.resync(router)
+      }),
+      onMessage(
+        edgeType.validateSessions,
+        ValidateSessionsRequest,
+        async ({ sessionTokens }, _message, { routerId, channel }) => {
+          for (const part of pagesOf(sessionTokens, TOKENS_AT_ONCE)) {
+            if (channel.closed.aborted) return
+            const unknown = await checks({ source: routerId, name: '' }, () => unknownTokens(db, part))
+            if (unknown.length === 0) continue
+            const body = SessionRemoved.encode({ tokens: unknown, ids: [] }).finish()
+            channel.send({ type: edgeType.sessionRemoved, body })
+          }
+        },
+        { mostBytes: LIST_BYTES, items: ({ sessionTokens }) => sessionTokens.length },
+      ),
+    ],
+    [Symbol.asyncDispose]: () =>
+      disposeAll(reports, telling, ending, pruning, activity, expiring, apiSessions, push),
+  }
+}

@@ -1,0 +1,143 @@
+import { openAlarm, pagesOf } from '@overlay/process/async'
+import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
+import { isAtLeast, latest } from '@overlay/store/change-log'
+import type { Audience, Audiences, GrantedRouters, Holder } from '../domain/audiences.js'
+import type { GrantWatch } from '../grants/watch-grants.js'
+
+/** Asks policy which routers it grants the identities that have API sessions. */
+export interface Placing {
+  /** The identity has its first API session. */
+  added(holder: Holder): void
+  /** The identity has none any more. */
+  removed(holder: Holder): void
+  /** What was known of the identity, or of all, may have changed. */
+  changed(identityId: string): void
+  allChanged(): void
+  /** Asks for some of the identities that are not known or may have changed. To be called while `isDue`. */
+  refresh(): Promise<void>
+  isDue(): boolean
+  /** The routers of these are afterwards as policies grant them now, and the identities as they were at the position. */
+  refreshAt(holders: readonly Holder[], positions: Positions): Promise<void>
+  /** Resolves when the routers of all identities of now are known, or the signal is aborted. */
+  known(signal: AbortSignal): Promise<void>
+}
+
+export interface PlacingDeps {
+  readonly audiences: Audiences
+  readonly policy: Pick<Methods<PolicyServiceService>, 'getIdentityRouters'>
+  readonly grantWatch: Pick<GrantWatch, 'positions' | 'onChange' | 'lacksRouters'>
+  /** The end of the change log of policy. */
+  readonly policyHead: () => Promise<Positions>
+}
+
+export interface PlacingListener {
+  /** There is something to ask for. */
+  due(): void
+  /** Called for each identity whose routers are other ones. */
+  moved(holder: Holder, before: Audience | undefined): void
+  /** Some identities have been placed. */
+  placed(): void
+}
+
+/** An answer may have as many routers for each. */
+const PER_CALL = 200
+const CALL_MS = 2000
+
+export function openPlacing(
+  { audiences, policy, grantWatch, policyHead }: PlacingDeps,
+  listener: PlacingListener,
+): Placing {
+  const unknown = new Map<Holder, number>() // oldest first, by number
+  const stale = new Set<Holder>()
+  let areAllStale = false
+  let rest: Holder[] = [] // of all, when they were stale the last time
+  const progressed = openAlarm()
+  let added = 0
+
+  const isRestDue = (): boolean => areAllStale || rest.length > 0
+  const exists = (holder: Holder): boolean => audiences.of(holder.identityId) === holder
+
+  function allChanged(): void {
+    areAllStale = true
+    listener.due()
+  }
+  function nextOfRest(): Holder[] {
+    if (rest.length === 0 && areAllStale) {
+      rest = [...audiences.holders()]
+      areAllStale = false
+    }
+    return rest.splice(-PER_CALL).filter(exists)
+  }
+  function changed(identityId: string): void {
+    const holder = audiences.of(identityId)
+    if (holder) stale.add(holder)
+  }
+  grantWatch.onChange((ids) => {
+    if (ids === 'all') return allChanged()
+    for (const id of ids) changed(id)
+    if (stale.size > 0) listener.due()
+  })
+
+  async function routersOf(holders: readonly Holder[], positions: Positions): Promise<GrantedRouters[]> {
+    if (grantWatch.lacksRouters()) return holders.map(() => 'all')
+    const context = { ...ownContext(AbortSignal.timeout(CALL_MS)), positions }
+    const identityIds = holders.map(({ identityId }) => identityId)
+    const { sets, setOf } = await policy.getIdentityRouters({ identityIds }, context)
+    return setOf.map((index) => sets[index]?.ids ?? [])
+  }
+
+  async function ask(holders: readonly Holder[], positions: Positions): Promise<void> {
+    for (const holder of holders) stale.delete(holder) // if it changes meanwhile, it is asked for again
+    try {
+      const routers = await routersOf(holders, positions)
+      for (const [at, holder] of holders.entries()) {
+        const before = holder.audience
+        if (!audiences.place(holder, routers[at] ?? [])) continue
+        unknown.delete(holder)
+        if (holder.audience !== before) listener.moved(holder, before)
+      }
+    } catch (err) {
+      for (const holder of holders) if (exists(holder)) stale.add(holder)
+      throw err
+    }
+    listener.placed()
+    progressed.ring()
+  }
+
+  return {
+    added(holder) {
+      if (!holder.audience && !unknown.has(holder)) unknown.set(holder, ++added)
+    },
+    removed(holder) {
+      unknown.delete(holder)
+      stale.delete(holder)
+      progressed.ring()
+    },
+    changed,
+    allChanged,
+    isDue: () => unknown.size + stale.size > 0 || isRestDue(),
+    async refresh() {
+      const named = first(unknown.size > 0 ? unknown.keys() : stale, PER_CALL)
+      const some = named.length > 0 ? named : nextOfRest()
+      if (some.length > 0) await ask(some, grantWatch.positions())
+    },
+    async refreshAt(holders, positions) {
+      const head = await policyHead().catch(() => undefined)
+      const isCurrent = head && !isRestDue() && isAtLeast(grantWatch.positions().policy, head.policy)
+      const asked = holders.filter((holder) => !isCurrent || unknown.has(holder) || stale.has(holder))
+      const at = latest(latest(grantWatch.positions(), head ?? {}), positions)
+      for (const page of pagesOf(asked, PER_CALL)) await ask(page, at)
+    },
+    async known(signal) {
+      const last = added
+      const isKnown = (): boolean => [...first(unknown.values(), 1)].every((number) => number > last)
+      while (!isKnown() && !signal.aborted) await progressed.sleep(signal)
+    },
+  }
+}
+
+function first<T>(all: Iterable<T>, count: number): T[] {
+  const some: T[] = []
+  for (const one of all) if (some.push(one) === count) break
+  return some
+}

@@ -1,0 +1,89 @@
+import { edgeErrorCode } from '@overlay/channel'
+import { metrics } from '@overlay/process'
+import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
+import { batch, type Database } from '@overlay/store/postgres'
+import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
+import { AccessRefused, type CheckAccess, type CheckRouter } from '../domain/router-access.js'
+import { sessionsByToken } from '../store/session-by-token.js'
+import type { ApiSessions } from './api-sessions.js'
+
+export interface AccessCheckDeps {
+  readonly db: Database
+  readonly apiSessions: Pick<ApiSessions, 'byId' | 'catchUp'>
+  readonly policy: Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
+  /** The ends of the change logs that policy follows. */
+  readonly heads: () => Promise<Positions>
+}
+
+interface Pair {
+  readonly identityId: string
+  readonly serviceId: string
+}
+
+const WAIT_MS = 2000
+
+export interface AccessCheck {
+  readonly checkAccess: CheckAccess
+  readonly checkRouter: CheckRouter
+}
+
+/** wire: clients see the texts. */
+const refusals = {
+  session: [edgeErrorCode.invalidSession, 'invalid session'],
+  'api-session': [edgeErrorCode.invalidApiSession, 'invalid api session'],
+  type: [edgeErrorCode.wrongSessionType, 'incorrect session type'],
+  certificate: [edgeErrorCode.invalidApiSession, 'invalid api session'],
+  router: [edgeErrorCode.invalidEdgeRouter, 'invalid edge router for session'],
+} as const
+
+function refused(reason: keyof typeof refusals): AccessRefused {
+  metrics.routerClaimRefused.inc({ reason })
+  const [code, message] = refusals[reason]
+  return new AccessRefused(code, message)
+}
+
+/** wire: the order of checks. */
+export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckDeps): AccessCheck {
+  const findSession = sessionsByToken(db)
+
+  async function commonRouters(
+    pairs: readonly Pair[],
+    positions: Positions,
+  ): Promise<readonly (readonly string[])[]> {
+    const context = { ...ownContext(AbortSignal.timeout(WAIT_MS)), positions }
+    const { routers } = await policy.getCommonRouters({ pairs: [...pairs] }, context)
+    return routers.map(({ ids }) => ids)
+  }
+  const sharedRouters = batch<Pair, readonly string[]>((pairs) => commonRouters(pairs, {}))
+  const currentRouters = batch<Pair, readonly string[]>(async (pairs) => commonRouters(pairs, await heads()))
+
+  async function findApiSession(id: string): Promise<ApiSession | undefined> {
+    const found = apiSessions.byId(id)
+    if (found) return found
+    await apiSessions.catchUp(AbortSignal.timeout(WAIT_MS))
+    return apiSessions.byId(id)
+  }
+
+  const checkRouter: CheckRouter = async (routerId, identityId, serviceId) => {
+    const pair = { identityId, serviceId }
+    const isAllowed =
+      (await sharedRouters(pair)).includes(routerId) || (await currentRouters(pair)).includes(routerId)
+    if (!isAllowed) throw refused('router')
+  }
+
+  return {
+    checkRouter,
+    async checkAccess({ routerId, sessionToken, fingerprints, type }) {
+      const session = await findSession(sessionToken)
+      if (!session) throw refused('session')
+      const { id, apiSessionId, identityId, serviceId } = session
+      const apiSession = await findApiSession(apiSessionId)
+      if (!apiSession) throw refused('api-session')
+      if (session.type !== type) throw refused('type')
+      const accepted = fingerprintsAt(apiSession, Date.now())
+      if (!fingerprints.some((fingerprint) => accepted.includes(fingerprint))) throw refused('certificate')
+      await checkRouter(routerId, identityId, serviceId)
+      return { sessionId: id, apiSessionId, identityId, serviceId }
+    },
+  }
+}

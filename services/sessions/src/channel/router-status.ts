@@ -1,0 +1,105 @@
+import { ClientHello, edgeType, type Outgoing, ServerHello } from '@overlay/channel'
+import { supportedProtocolsOf } from '../domain/hello.js'
+import { showable } from '../domain/router-text.js'
+import type { OwnPresence } from '../routers/presence.js'
+import type { RouterDirectory } from '../routers/router-directory.js'
+import type { PresenceRow } from '../store/presence.js'
+import { type Concern, onMessage } from './handlers.js'
+import type { RouterChannel } from './router-channel.js'
+
+/** For the concern that pushes API sessions: the shown state of a router. */
+export interface SyncReport {
+  /** The full state is on its way to the router. */
+  started(router: RouterChannel): void
+  /** The full state is sent. */
+  done(router: RouterChannel): void
+}
+
+export interface RouterStatus extends SyncReport, Concern {
+  /** Saves that the router is connected. Fails while the database is away. */
+  open(router: Pick<RouterChannel, 'routerId' | 'connectedAt'>, first: FirstStatus): Promise<void>
+  /** The router has no connection here any more. */
+  forget(routerId: string): void
+}
+
+type FirstStatus = Pick<PresenceRow, 'versionInfo' | 'linkListeners'>
+
+/** wire: the words that the original shows. */
+const words = {
+  queued: 'SYNC_QUEUED',
+  helloSent: 'SYNC_HELLO',
+  helloReceived: 'SYNC_HELLO_WAIT',
+  syncing: 'SYNC_IN_PROGRESS',
+  synced: 'SYNC_DONE',
+} as const
+
+const serverHello: Outgoing = {
+  type: edgeType.serverHello,
+  body: ServerHello.encode(ServerHello.fromPartial({ version: 'v1.1.13' })).finish(),
+}
+
+/** What is shown of connected routers: exchanges hellos with edge routers and keeps their rows. */
+export function routerStatus(
+  presence: Pick<OwnPresence, 'put' | 'remove'>,
+  directory: Pick<RouterDirectory, 'get'>,
+  channels: { get(routerId: string): RouterChannel | undefined },
+): RouterStatus {
+  interface Status {
+    readonly row: PresenceRow
+    readonly hello: 'queued' | 'helloSent' | 'helloReceived'
+    readonly sync: 'syncing' | 'synced' | undefined
+  }
+  const statuses = new Map<string, Status>()
+
+  const wordOf = ({ hello, sync }: Status): string => words[(hello === 'helloReceived' && sync) || hello]
+
+  function write(routerId: string, status: Status): Promise<void> {
+    const row = { ...status.row, syncStatus: wordOf(status) }
+    statuses.set(routerId, { ...status, row })
+    return presence.put(row)
+  }
+  function change(router: RouterChannel, next: Partial<Status>): void {
+    const status = statuses.get(router.routerId)
+    if (!status || channels.get(router.routerId) !== router) return
+    write(router.routerId, { ...status, ...next }).catch(() => undefined) // the next look at the database writes it
+  }
+
+  return {
+    open: ({ routerId, connectedAt }, first) =>
+      write(routerId, {
+        row: {
+          routerId,
+          ...first,
+          hostname: '',
+          supportedProtocols: {},
+          syncStatus: words.queued,
+          connectedAt: connectedAt.toISOString(),
+        },
+        hello: 'queued',
+        sync: undefined,
+      }),
+    forget(routerId) {
+      statuses.delete(routerId)
+      presence.remove(routerId)
+    },
+    started: (router) => change(router, { sync: 'syncing' }),
+    done: (router) => change(router, { sync: 'synced' }),
+
+    connected(router) {
+      if (!directory.get(router.routerId)?.isEdge) return
+      router.channel.send(serverHello)
+      change(router, { hello: 'helloSent' })
+    },
+    handlers: [
+      onMessage(edgeType.clientHello, ClientHello, (hello, _message, router) => {
+        const row = statuses.get(router.routerId)?.row
+        if (!row) return
+        const hostname = showable(hello.hostname)
+        change(router, {
+          row: { ...row, hostname, supportedProtocols: supportedProtocolsOf(hello) },
+          hello: 'helloReceived',
+        })
+      }),
+    ],
+  }
+}

@@ -1,0 +1,77 @@
+import { edgeErrorCode, type Message, type Outgoing } from '@overlay/channel'
+import { noteFullQueue } from '@overlay/process'
+import type { Logger } from 'pino'
+import { openFailureLog } from '../channel/failure-log.js'
+import { answer, refused } from '../channel/replies.js'
+import type { RouterChannel } from '../channel/router-channel.js'
+import { AccessRefused } from '../domain/router-access.js'
+import type { Circuits, OpenedCircuit } from './circuits.js'
+import { traced } from './traced.js'
+
+/** A request of a router for a circuit. */
+export interface Dial<T extends OpenedCircuit> {
+  /** The name of its span. */
+  readonly name: string
+  readonly open: () => Promise<T>
+  readonly encode: (opened: T) => Outgoing
+}
+
+interface DialDeps extends Pick<Circuits, 'end'> {
+  readonly log: Logger
+}
+
+/** Requests of one router under way. More are refused: a slow host holds its requests for seconds. */
+const MAX_UNDER_WAY = 256
+
+/**
+ * Answers requests for circuits. They run beside the handlers of messages, which are few at a time: a request waits for
+ * answers that arrive on the same channel.
+ */
+export function openDials({ end, log }: DialDeps) {
+  const noteFailure = openFailureLog(log)
+  const underWay = new Map<string, number>()
+
+  async function create<T extends OpenedCircuit>(
+    { channel }: RouterChannel,
+    { open, encode }: Dial<T>,
+  ): Promise<Outgoing> {
+    const opened = await open()
+    try {
+      channel.closed.throwIfAborted()
+      return encode(opened)
+    } catch (err) {
+      await end(opened.id) // its router does not learn of it
+      throw err
+    }
+  }
+
+  async function respond<T extends OpenedCircuit>(
+    message: Message,
+    router: RouterChannel,
+    dial: Dial<T>,
+  ): Promise<void> {
+    const { routerId, channel } = router
+    const others = underWay.get(routerId) ?? 0
+    if (others >= MAX_UNDER_WAY) {
+      noteFullQueue('circuits')
+      channel.reply(
+        message,
+        refused(new AccessRefused(edgeErrorCode.internal, 'too many circuits at a time')),
+      )
+      return
+    }
+    underWay.set(routerId, others + 1)
+    try {
+      await answer(router, message, refused, () => traced(dial.name, () => create(router, dial)))
+    } catch (err) {
+      if (!channel.closed.aborted) noteFailure(routerId, { err }, 'circuit not set up')
+    } finally {
+      const left = (underWay.get(routerId) ?? 1) - 1
+      if (left > 0) underWay.set(routerId, left)
+      else underWay.delete(routerId)
+    }
+  }
+
+  return <T extends OpenedCircuit>(message: Message, router: RouterChannel, dial: Dial<T>): void =>
+    void respond(message, router, dial)
+}

@@ -1,1 +1,0 @@
-export type { FabricEvent, FabricEvents } from '@overlay/store/change-log'

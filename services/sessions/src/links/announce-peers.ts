@@ -1,0 +1,120 @@
+import { ctrlType, PeerState, type PeerStateChange, PeerStateChanges } from '@overlay/channel'
+import { linkListenersIn } from '../channel/link-listeners.js'
+import type { RouterChannel, RouterChannels } from '../channel/router-channel.js'
+import type { RouterDirectory } from '../routers/router-directory.js'
+import type { Presence, RouterPresence } from '../routers/router-presence.js'
+
+export interface PeersOptions {
+  readonly presence: Pick<RouterPresence, 'of' | 'online' | 'onChange'>
+  readonly routers: Pick<RouterDirectory, 'get' | 'onChange'>
+  /** The routers that are connected to this replica. */
+  readonly channels: Pick<RouterChannels, 'all'>
+  readonly gatherMs?: number
+}
+
+/** Tells the routers of this replica which routers of all replicas they can have links with. */
+export interface Peers extends Disposable {
+  /** Tells the router all others. */
+  connected(router: RouterChannel): void
+}
+
+const GATHER_MS = 25
+
+/**
+ * Gathers changes for some milliseconds and encodes them once for all routers. A router without link listeners is
+ * mentioned only if it has had listeners before: nobody dials it.
+ */
+export function openPeers({ presence, routers, channels, gatherMs = GATHER_MS }: PeersOptions): Peers {
+  const told = new Map<string, Buffer>() // by router, the last change
+  const healthy = new Map<string, Buffer>() // of these, routers that are online
+  const changed = new Set<string>()
+  const joined = new Set<RouterChannel>()
+  let timer: NodeJS.Timeout | undefined
+
+  /** Undefined: there is nothing to tell. */
+  function changeOf(routerId: string): Buffer | undefined {
+    const [newest] = presence.of(routerId)
+    const last = told.get(routerId)
+    const isRemoved = !newest && !routers.get(routerId)
+    if (!last && !isRemoved && listenersOf(newest).length === 0) return undefined
+    const change = newest
+      ? encode({ id: routerId, state: PeerState.HEALTHY, ...addressOf(newest) })
+      : encode({
+          id: routerId,
+          state: isRemoved ? PeerState.REMOVED : PeerState.UNHEALTHY,
+        })
+    if (last?.equals(change)) return undefined
+    if (isRemoved) told.delete(routerId)
+    else told.set(routerId, change)
+    if (newest) healthy.set(routerId, change)
+    else healthy.delete(routerId)
+    return change
+  }
+
+  function flush(): void {
+    timer = undefined
+    const changes = new Map<string, Buffer>()
+    for (const routerId of changed) {
+      const change = changeOf(routerId)
+      if (change) changes.set(routerId, change)
+    }
+    changed.clear()
+    const bodyOfChanges = bodies(changes)
+    const bodyOfAll = joined.size > 0 ? bodies(new Map([...changes, ...healthy])) : bodyOfChanges
+    for (const router of channels.all()) {
+      const body = (joined.has(router) ? bodyOfAll : bodyOfChanges)(router.routerId)
+      if (body.length > 0) router.channel.send({ type: ctrlType.peerStateChanges, body })
+    }
+    joined.clear()
+  }
+
+  const schedule = (): void => {
+    timer ??= setTimeout(flush, gatherMs)
+  }
+  const change = (routerId: string): void => {
+    changed.add(routerId)
+    schedule()
+  }
+  for (const { routerId } of presence.online()) changeOf(routerId)
+  const presences = presence.onChange({ routerChanged: change })
+  const deletions = routers.onChange((id, router) => {
+    if (!router) change(id)
+  })
+
+  return {
+    connected(router) {
+      joined.add(router)
+      schedule()
+    },
+    [Symbol.dispose]() {
+      clearTimeout(timer)
+      presences[Symbol.dispose]()
+      deletions[Symbol.dispose]()
+    },
+  }
+}
+
+/** One body for all routers, without the change of the router itself. Messages of protobuf can be concatenated. */
+function bodies(changes: ReadonlyMap<string, Buffer>): (routerId: string) => Buffer {
+  const whole = Buffer.concat([...changes.values()])
+  const offsets = new Map<string, number>()
+  let offset = 0
+  for (const [routerId, { length }] of changes) {
+    offsets.set(routerId, offset)
+    offset += length
+  }
+  return (routerId) => {
+    const start = offsets.get(routerId)
+    if (start === undefined) return whole
+    const end = start + (changes.get(routerId)?.length ?? 0)
+    return Buffer.concat([whole.subarray(0, start), whole.subarray(end)])
+  }
+}
+
+const encode = (change: Partial<PeerStateChange>): Buffer =>
+  Buffer.from(PeerStateChanges.encode(PeerStateChanges.fromPartial({ changes: [change] })).finish())
+
+const addressOf = (presence: Presence) => ({ version: presence.version, listeners: listenersOf(presence) })
+
+/** None where they are malformed: a replica of the former release may have stored such. */
+const listenersOf = (presence: Presence | undefined) => linkListenersIn(presence?.linkListeners) ?? []

@@ -1,0 +1,139 @@
+import { ctrlType, Fault, FaultSubject, RouterLinks, VerifyRouter } from '@overlay/channel'
+import { metrics } from '@overlay/process'
+import { pagesOf, runPeriodically } from '@overlay/process/async'
+import type { FabricEvents } from '@overlay/store/change-log'
+import type { Logger } from 'pino'
+import { type Concern, LIST_BYTES, onMessage } from '../channel/handlers.js'
+import type { RouterChannels, RouterMessages } from '../channel/router-channel.js'
+import type { RouterDirectory } from '../routers/router-directory.js'
+import type { RouterPresence } from '../routers/router-presence.js'
+import type { LinkRow, LinkSettings } from '../store/link.js'
+import { openPeers } from './announce-peers.js'
+import { emitLinkEvent } from './emit-link-event.js'
+import { linkMetrics } from './link-metrics.js'
+import { openLinkReports } from './link-reports.js'
+import { acceptedLinks, latenciesOf } from './measured-links.js'
+import { staleLinks } from './stale-links.js'
+import type { LiveTopology } from './topology.js'
+import { refusalOf, verification } from './verify-router.js'
+
+export interface LinksDeps {
+  readonly topology: LiveTopology
+  readonly presence: RouterPresence
+  readonly routers: Pick<RouterDirectory, 'get' | 'onChange'>
+  readonly channels: RouterChannels
+  readonly messages: Pick<RouterMessages, 'send'>
+  /** Moves the circuits over a link to other paths. `hasFailed`: the link carries nothing. */
+  readonly leaveLink: (linkId: string, hasFailed?: boolean) => Promise<void>
+  readonly events: FabricEvents
+  readonly log: Logger
+  readonly sweepMs?: number
+  /** After so long the links of a router that is offline are gone. */
+  readonly graceMs?: number
+  /** Within so long after it connects a router reports all its links. */
+  readonly confirmMs?: number
+}
+
+/** What administrators do with links. */
+export interface LinkAdministration {
+  /** Circuits leave a link that is down. Undefined: there is no such link. */
+  setLink(id: string, settings: LinkSettings): Promise<LinkRow | undefined>
+  /** Routers close the link, and usually dial again. If it is unknown, all routers are told. */
+  deleteLink(id: string): Promise<void>
+}
+
+const SWEEP_MS = 5000
+const GRACE_MS = 15_000
+const LEAVES_AT_A_TIME = 50
+const LINKS_AT_A_TIME = 250
+
+/** Tells routers of each other and follows the links that they build. */
+export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & AsyncDisposable {
+  const { topology, presence, routers, messages, leaveLink, events, log } = deps
+  const { sweepMs = SWEEP_MS, graceMs = GRACE_MS } = deps
+  const { table } = topology
+
+  async function leave(links: readonly Pick<LinkRow, 'id'>[], hasFailed = false): Promise<void> {
+    for (const page of pagesOf(links, LEAVES_AT_A_TIME))
+      await Promise.all(page.map(({ id }) => leaveLink(id, hasFailed)))
+  }
+
+  function sendFault(routerId: string, { id, iteration }: Pick<LinkRow, 'id' | 'iteration'>): void {
+    const body = Fault.encode({ subject: FaultSubject.LINK, id, iteration }).finish()
+    if (presence.isOnline(routerId)) messages.send(routerId, { type: ctrlType.fault, body })
+  }
+
+  async function sweep(): Promise<void> {
+    const deleted = await deleteStale()
+    for (const link of deleted) emitLinkEvent(events, 'fault', link)
+    await leave(deleted)
+  }
+
+  const reports = openLinkReports({ ...deps, leave, sendFault })
+  const peers = openPeers(deps)
+  const deleteStale = staleLinks({ table, presence, routers, graceMs })
+  const sweeping = runPeriodically(sweepMs, () =>
+    sweep().catch((err: unknown) => log.warn({ err }, 'links of routers that are offline not deleted')),
+  )
+
+  return {
+    handlers: [
+      onMessage(ctrlType.routerLinks, RouterLinks, (links, _, router) => reports.report(router, links), {
+        mostBytes: LIST_BYTES,
+        items: ({ links }) => links.length,
+      }),
+      onMessage(ctrlType.fault, Fault, (fault, _, router) => {
+        if (linkFaults.has(fault.subject)) return reports.fault(router, fault)
+      }),
+      onMessage(ctrlType.verifyRouter, VerifyRouter, async (claim, message, router) => {
+        const refusal = refusalOf(routers.get(claim.routerId), claim.fingerprints)
+        router.channel.reply(message, verification(refusal))
+        if (refusal === undefined) await reports.accept(router, claim.routerId)
+      }),
+      onMessage(
+        ctrlType.metrics,
+        linkMetrics,
+        async (measured, _, { routerId }) => {
+          if (measured.sourceId !== routerId) {
+            metrics.routerForeign.inc({ subject: 'link' })
+            return
+          }
+          for (const page of pagesOf(table.of(routerId), LINKS_AT_A_TIME)) {
+            await table.accept(acceptedLinks(routerId, page, measured))
+            await table.setLatencies(latenciesOf(routerId, page, measured))
+          }
+        },
+        { mostBytes: LIST_BYTES, items: ({ histograms }) => histograms.size / 2 },
+      ),
+    ],
+
+    connected(router) {
+      reports.connected(router)
+      peers.connected(router)
+    },
+    disconnected: reports.disconnected,
+
+    async setLink(id, settings) {
+      const link = await table.set(id, settings)
+      if (link?.isDown) await leave([link])
+      return link
+    },
+
+    async deleteLink(id) {
+      const [deleted] = await table.delete([id])
+      if (!deleted) {
+        for (const { routerId } of presence.online()) sendFault(routerId, { id, iteration: 0 })
+        return
+      }
+      for (const routerId of [deleted.sourceId, deleted.destinationId]) sendFault(routerId, deleted)
+      await leave([deleted])
+    },
+
+    async [Symbol.asyncDispose]() {
+      peers[Symbol.dispose]()
+      await sweeping[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const linkFaults: ReadonlySet<FaultSubject> = new Set([FaultSubject.LINK, FaultSubject.LINK_DUPLICATE])

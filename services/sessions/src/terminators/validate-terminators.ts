@@ -1,0 +1,137 @@
+import {
+  ctrlType,
+  type Outgoing,
+  ValidateTerminatorsV2Request,
+  ValidateTerminatorsV2Response,
+} from '@overlay/channel'
+import { pagesOf, runPeriodically } from '@overlay/process/async'
+import { batch, type Database } from '@overlay/store/postgres'
+import type { Logger } from 'pino'
+import { type Handler, LIST_BYTES, onMessage } from '../channel/handlers.js'
+import type { RouterChannel, RouterMessages } from '../channel/router-channel.js'
+import {
+  type InvalidTerminator,
+  nextOfRouters,
+  type ToValidate,
+  terminatorsToValidate,
+} from '../store/router-terminator.js'
+
+export interface ValidationDeps {
+  readonly db: Database
+  readonly messages: Pick<RouterMessages, 'send'>
+  readonly removeInvalid: (invalid: readonly InvalidTerminator[]) => Promise<void>
+  readonly log: Logger
+  readonly delayMs?: number
+}
+
+/** Asks routers which of their terminators they know, and deletes those that they do not know. */
+export interface Validation extends AsyncDisposable {
+  readonly handler: Handler
+  /** Asks a router about all of its terminators. */
+  validateRouter(router: RouterChannel): Promise<void>
+  /** Asks about a new terminator, some seconds later: its router must have learned of it by then. */
+  validateSoon(terminatorId: string): void
+  /** Resolves when invalid terminators that the router has reported are deleted. */
+  settled(routerId: string): Promise<void> | undefined
+}
+
+const PAGE = 500
+const DELAY_MS = 5000
+/** New terminators that wait. Beyond them, terminators are validated when their router connects. */
+const MAX_WAITING = 100_000
+
+export function openValidation(deps: ValidationDeps): Validation {
+  const { db, messages, removeInvalid, log, delayMs = DELAY_MS } = deps
+  const pages = batch<{ routerId: string; after: string }, readonly ToValidate[]>(
+    async (requests) => {
+      const rows = await nextOfRouters(db, requests, PAGE)
+      return requests.map((_, at) => rows.filter(({ place }) => place === at))
+    },
+    { limit: 20 },
+  )
+  let waiting: string[] = []
+  let due: string[] = [] // one period old
+  const settling = new Map<string, Promise<void>>()
+
+  async function validateNew(): Promise<void> {
+    const ids = due
+    due = waiting
+    waiting = []
+    try {
+      for (const page of pagesOf(ids, PAGE))
+        for (const [routerId, rows] of byRouter(await terminatorsToValidate(db, page)))
+          messages.send(routerId, requestFor(rows))
+    } catch (err) {
+      log.warn({ err }, 'new terminators not validated before their routers reconnect')
+    }
+  }
+  const validating = runPeriodically(delayMs, validateNew)
+
+  async function removePages(invalid: readonly InvalidTerminator[]): Promise<void> {
+    for (const page of pagesOf(invalid, PAGE)) await removeInvalid(page)
+  }
+
+  return {
+    handler: onMessage(
+      ctrlType.validateTerminatorsV2Response,
+      ValidateTerminatorsV2Response,
+      async ({ states }, _message, { routerId }) => {
+        const invalid = [...states]
+          .filter(([, { valid }]) => !valid)
+          .map(([id, { marker }]) => ({ id, routerId, marker: Number(marker) }))
+        if (invalid.length === 0) return
+        const removing = Promise.all([settling.get(routerId), removePages(invalid)]).then(() => undefined)
+        const settled = removing.catch(() => undefined) // its handler reports the failure
+        settling.set(routerId, settled)
+        try {
+          await removing
+        } finally {
+          if (settling.get(routerId) === settled) settling.delete(routerId)
+        }
+      },
+      { mostBytes: LIST_BYTES, items: ({ states }) => states.size },
+    ),
+
+    async validateRouter({ routerId, channel }) {
+      for (let after = ''; !channel.closed.aborted; ) {
+        const rows = await pages({ routerId, after })
+        if (rows.length > 0) channel.send(requestFor(rows))
+        if (rows.length < PAGE) return
+        await channel.drained()
+        after = rows.at(-1)?.id ?? after
+      }
+    },
+
+    validateSoon(terminatorId) {
+      if (waiting.length < MAX_WAITING) waiting.push(terminatorId)
+    },
+
+    settled: (routerId) => settling.get(routerId),
+
+    [Symbol.asyncDispose]: () => validating[Symbol.asyncDispose](),
+  }
+}
+
+function byRouter(rows: readonly ToValidate[]): ReadonlyMap<string, ToValidate[]> {
+  const found = new Map<string, ToValidate[]>()
+  for (const row of rows) {
+    const ofRouter = found.get(row.routerId)
+    if (ofRouter) ofRouter.push(row)
+    else found.set(row.routerId, [row])
+  }
+  return found
+}
+
+/** `fixInvalid`: the router also forgets what it does not serve any more. */
+const requestFor = (rows: readonly ToValidate[]): Outgoing => ({
+  type: ctrlType.validateTerminatorsV2,
+  body: ValidateTerminatorsV2Request.encode({
+    terminators: rows.map(({ id, binding, address, marker }) => ({
+      id,
+      binding,
+      address,
+      marker: BigInt(marker),
+    })),
+    fixInvalid: true,
+  }).finish(),
+})

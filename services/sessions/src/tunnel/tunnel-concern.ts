@@ -1,0 +1,78 @@
+import { CreateApiSessionRequest, CreateApiSessionResponse, edgeErrorCode, edgeType } from '@overlay/channel'
+import type {
+  EntityServiceService,
+  IdentityServiceService,
+  Methods,
+  PolicyServiceService,
+} from '@overlay/rpc'
+import type { Logger } from 'pino'
+import { type Concern, onMessage } from '../channel/handlers.js'
+import { answer, refused } from '../channel/replies.js'
+import type { Circuits } from '../circuits/circuits.js'
+import { AccessRefused } from '../domain/router-access.js'
+import type { GrantWatch } from '../grants/watch-grants.js'
+import type { NetworkRouter } from '../routers/router-directory.js'
+import type { ServiceDirectory, ServiceInfo } from '../terminators/service-directory.js'
+import type { Terminators } from '../terminators/terminators-concern.js'
+import { openContentKeys } from './content-keys.js'
+import { openRouterSessions, type RouterSessionDeps } from './router-sessions.js'
+import { routerTerminators } from './router-terminators.js'
+import { serviceListHandler } from './service-list-handler.js'
+import { tunnelCircuits } from './tunnel-circuits.js'
+import { apiSessionAnswer } from './tunnel-responses.js'
+import { type TunnelSessionDeps, tunnelSessions } from './tunnel-sessions.js'
+import { tunnelTerminators } from './tunnel-terminators.js'
+
+export interface TunnelOptions extends TunnelSessionDeps, Pick<RouterSessionDeps, 'apiSessions' | 'now'> {
+  readonly identity: Pick<Methods<IdentityServiceService>, 'openRouterSession'>
+  readonly policy: {
+    readonly calls: Pick<Methods<PolicyServiceService>, 'getHeader'>
+    readonly entities: Pick<Methods<EntityServiceService>, 'list'>
+  }
+  readonly directory: { get(routerId: string): Pick<NetworkRouter, 'isEdge'> | undefined }
+  readonly grantWatch: Pick<GrantWatch, 'trusted' | 'positions' | 'onChange'>
+  readonly services: Pick<ServiceDirectory, 'find' | 'findByName'>
+  readonly terminators: Pick<Terminators, 'create' | 'update' | 'remove'>
+  readonly circuits: Pick<Circuits, 'open' | 'end'>
+  readonly log: Logger
+}
+
+/** Routers that are identities themselves: they dial and host services for applications that know nothing of it. */
+export function tunnelConcern(options: TunnelOptions): Concern {
+  const { policy, grantWatch } = options
+  const routerSessions = openRouterSessions(options)
+  const contentKeys = openContentKeys(policy.calls, grantWatch)
+  const services = {
+    named: async (name: string) => existing(await options.services.findByName(name)),
+    withId: async (id: string) => existing(await options.services.find(id)),
+  }
+  const deps = { ...options, routerSessions, services, session: tunnelSessions(options) }
+  return {
+    handlers: [
+      // wire: a router with a tunnel listener ends if this fails
+      onMessage(edgeType.createApiSession, CreateApiSessionRequest, (request, message, router) =>
+        answer(router, message, refused, async () => {
+          const session = await routerSessions.open(router, request)
+          routerSessions.isNews(router, session)
+          return {
+            type: edgeType.createApiSessionResponse,
+            body: CreateApiSessionResponse.encode(apiSessionAnswer(session)).finish(),
+          }
+        }),
+      ),
+      serviceListHandler({ routerSessions, contentKeys, services: policy.entities }),
+      ...tunnelTerminators(deps),
+      ...routerTerminators(deps),
+      ...tunnelCircuits(deps),
+    ],
+    disconnected(router) {
+      routerSessions.forget(router)
+      contentKeys.forget(router.routerId)
+    },
+  }
+}
+
+function existing(service: ServiceInfo | undefined): ServiceInfo {
+  if (!service) throw new AccessRefused(edgeErrorCode.invalidService, 'invalid service')
+  return service
+}
