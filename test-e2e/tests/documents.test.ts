@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
-const documents = ['.', 'docs', 'docs/decisions'].flatMap((folder) =>
+const documents = ['.', 'docs', 'docs/decisions', 'docs/reports'].flatMap((folder) =>
   readdirSync(join(root, folder))
     .filter((name) => name.endsWith('.md'))
     .map((name) => join(folder, name)),
