@@ -15,6 +15,8 @@ export interface Host {
 const character = 'a-z0-9_\\u0080-\\uffff'
 const label = `[${character}](?:[${character}-]{0,61}[${character}])?`
 const dnsName = new RegExp(`^(\\*\\.)?(${label}(?:\\.${label})*)\\.?$`, 'i')
+/** Part of a label in the latest IDNA tables, dropped by older ones: two hosts for one text. */
+const DROPPED = '\u1806'
 const MAX_CHARACTERS = 254 // with the dot at the end
 
 /** The host that a text names. Undefined where it is no host name, even if some TLS library accepts it. */
@@ -24,7 +26,7 @@ export function hostIn(input: string): Host | undefined {
   const [, wildcard, name] = dnsName.exec(input) ?? []
   // parsing as a URL turns addresses in unusual forms (0x7f.1) into canonical ones
   const url = `http://${name}`
-  if (name === undefined || !URL.canParse(url)) return undefined
+  if (name === undefined || name.includes(DROPPED) || !URL.canParse(url)) return undefined
   const { hostname: text } = new URL(url)
   if (!text.split('.').every(isLabel)) return undefined
   return { text, isWildcard: wildcard !== undefined }

@@ -100,6 +100,7 @@ test('RSA keys of authorities may have 16384 bits', () => {
   const authority = (bits: bigint) => soundKey(rsaKey((1n << bits) + 1n), LONGEST_AUTHORITY_KEY)
   expect(() => authority(16_383n)).toThrow(/small factor/) // 2^16383 + 1 is a multiple of 3: its size is accepted
   expect(() => authority(16_384n)).toThrow(/16384 bits/)
+  expect(isQueueEmpty()).toBe(true)
 })
 
 test('a comparison of keys of different kinds leaves no error for the next key that is decoded', () => {

@@ -1,6 +1,6 @@
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import { algorithmIn } from './certificate.js'
-import { contentOf, objectIdIn, onlyElement, partsOf, tag } from './der.js'
+import { contentOf, type Element, objectIdIn, onlyElement, partsOf, tag } from './der.js'
 import { rsaWeakness } from './rsa.js'
 
 /** Why a public key is refused. The message is for the sender. */
@@ -23,15 +23,15 @@ export const LONGEST_AUTHORITY_KEY = 16_384
  * weakness. Takes a few milliseconds at most, for the longest RSA key.
  */
 export function soundKey(publicKey: Buffer, longestKey = LONGEST_KEY): KeyObject {
-  refuseUnusualCurve(publicKey)
+  const { isEc, curve, bits } = readKey(publicKey)
+  if (isEc) refuseUnusualCurve(curve, bits)
   const key = importKey(publicKey)
   switch (key.asymmetricKeyType) {
     case 'ec':
     case 'ed25519':
       return key
     case 'rsa': {
-      const { n = '', e = '' } = key.export({ format: 'jwk' })
-      const weakness = rsaWeakness(numberOf(n), numberOf(e), longestKey)
+      const weakness = rsaWeakness(...rsaNumbers(bits), longestKey)
       if (weakness) throw new KeyError(`RSA key ${weakness}`)
       return key
     }
@@ -50,13 +50,24 @@ export const isSameKey = (a: KeyObject, b: KeyObject): boolean => spkiOf(a).equa
 
 const spkiOf = (key: KeyObject): Buffer => key.export({ type: 'spki', format: 'der' })
 
-const numberOf = (base64url: string): bigint =>
-  BigInt(`0x${Buffer.from(base64url, 'base64url').toString('hex') || '0'}`)
+/**
+ * Modulus and exponent. The export of a modulus of more than 16384 bits as JWK would leave an error in OpenSSL's queue,
+ * too.
+ */
+function rsaNumbers(bits: Buffer): [bigint, bigint] {
+  try {
+    const [modulus, exponent] = partsOf(onlyElement(bits.subarray(1)))
+    return [numberOf(modulus), numberOf(exponent)]
+  } catch (cause) {
+    throw new KeyError('could not read the public key', { cause })
+  }
+}
+
+const numberOf = (element: Element | undefined): bigint =>
+  BigInt(`0x${contentOf(element, tag.integer).toString('hex') || '0'}`)
 
 /** Refuses explicit curve parameters and compressed points, which other TLS libraries do not read. */
-function refuseUnusualCurve(publicKey: Buffer): void {
-  const { isEc, curve, bits } = readKey(publicKey)
-  if (!isEc) return
+function refuseUnusualCurve(curve: string | undefined, bits: Buffer): void {
   if (curve === undefined || !curves.includes(curve) || bits[1] !== 0x04)
     throw new KeyError('EC key must be an uncompressed point on P-256, P-384 or P-521')
 }
