@@ -13,7 +13,7 @@ banner="import { createRequire as requireFrom } from 'node:module'
 const require = requireFrom(import.meta.url), __dirname = import.meta.dirname, __filename = import.meta.filename"
 
 # Names are kept, because stack traces show them.
-node_modules/.bin/esbuild --outdir="$new" --bundle --platform=node --target=node20 --format=esm \
+node_modules/.bin/esbuild --outdir="$new" --bundle --platform=node --target=node24 --format=esm \
   --conditions=source --minify-whitespace --line-limit=120 --banner:js="$banner" --log-level=warning \
   --external:@node-rs/argon2 --external:pg-native '--external:*/tracing-sdk.js' "$@"
 

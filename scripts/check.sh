@@ -1,17 +1,9 @@
 #!/bin/sh
-# Everything that can be checked without a browser or another machine.
+# Types and style: what can be checked without running the product.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/prepare.sh
 
 prepare_install with-tools
-prepare_build
-echo '== types and style'
-npm run --silent check
-echo '== tests'
-status=0
-node_modules/.bin/vitest run "$@" || status=$?
-# of this shell's children and of theirs, as far as their parents have waited for them
-awk -v hertz="$(getconf CLK_TCK)" '{ printf "processor time with servers: %d s\n", ($16 + $17) / hertz }' \
-  /proc/$$/stat 2>/dev/null || : # not on macOS
-exit $status
+node_modules/.bin/tsc --noEmit
+node_modules/.bin/biome check .

