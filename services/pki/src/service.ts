@@ -15,7 +15,7 @@ import { openSteps } from './consumers/eager-steps.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { untypedOwnerCheck } from './consumers/owners.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
-import type { Owners } from './enroll/method.js'
+import type { Owners } from './enroll/enroll-method.js'
 import { advertisedHosts, type KeyCheckOptions, startKeyChecks } from './keys/check-keys.js'
 import { type IssuerOptions, openEnrollmentIssuer } from './keys/enrollment-issuer.js'
 import { allKeyPayloads, openKeyringCache } from './keys/keyring-cache.js'
@@ -25,7 +25,7 @@ import { enrollments } from './kinds/enrollment.js'
 import { foreign } from './kinds/foreign.js'
 import { pkiMethods } from './methods/pki-methods.js'
 import { type ProvidedKeyPaths, providedSources } from './provided-keys/key-sources.js'
-import { startProvidedKeys } from './provided-keys/watch-keys.js'
+import { startProvidedKeys } from './provided-keys/watch-provided-keys.js'
 
 export interface ServiceOptions
   extends Omit<KeyCheckOptions, 'now'>,

@@ -10,28 +10,11 @@ import {
 } from '@overlay/process'
 import { namePatternsIn } from './domain/router-names.js'
 import type { TokenKeyRules } from './domain/token-key-plan.js'
+import { providedKeySettings } from './provided-keys/key-sources.js'
+
+export { providedKeySettings }
 
 const DAY_MS = 86_400_000
-
-const providedKey = (env: string, what: string) =>
-  setting.optional(
-    setting.text(
-      env,
-      `Your own ${what}: a directory with \`tls.crt\`, \`tls.key\`, \`ca.crt\` and optionally \`passphrase\`, or with \`keystore.p12\`; or a file in PEM or PKCS#12. If not set, it is generated`,
-    ),
-  )
-const passphraseFile = (env: string) =>
-  setting.optional(setting.text(`${env}_PASSPHRASE_FILE`, `File with the passphrase of \`${env}\``))
-
-/** The keys that an operator provides. */
-export const providedKeySettings = {
-  signingKey: providedKey('OVERLAY_SIGNING_KEY', 'signing authority'),
-  signingKeyPassphraseFile: passphraseFile('OVERLAY_SIGNING_KEY'),
-  serverKey: providedKey('OVERLAY_SERVER_KEY', 'key and certificate of the servers'),
-  serverKeyPassphraseFile: passphraseFile('OVERLAY_SERVER_KEY'),
-  tokenKey: providedKey('OVERLAY_TOKEN_KEY', 'RSA key for tokens of OpenID Connect'),
-  tokenKeyPassphraseFile: passphraseFile('OVERLAY_TOKEN_KEY'),
-}
 
 /** The name of the network in SPIFFE ids. */
 export const trustDomainSetting = setting.optional({

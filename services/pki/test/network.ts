@@ -6,7 +6,7 @@ import { noQuery } from '@overlay/store/kind-store'
 import { type Database, openDatabase } from '@overlay/store/postgres'
 import pino from 'pino'
 import sql from 'sql-template-tag'
-import type { Owners } from '../src/enroll/method.js'
+import type { Owners } from '../src/enroll/enroll-method.js'
 import { initPki } from '../src/init.js'
 import { openService, type ServiceOptions } from '../src/service.js'
 

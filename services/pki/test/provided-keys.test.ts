@@ -20,7 +20,7 @@ import {
   retireKey,
 } from '../src/keys/operations.js'
 import { type ProvidedKeyPaths, providedSources } from '../src/provided-keys/key-sources.js'
-import { watchKey } from '../src/provided-keys/watch-keys.js'
+import { watchKey } from '../src/provided-keys/watch-provided-keys.js'
 import { newKey, verifies } from './openssl.js'
 import { authorityExtensions, type Certified, certified, serverExtensions } from './own-authority.js'
 

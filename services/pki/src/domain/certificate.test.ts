@@ -3,7 +3,7 @@ import { forYears, issueCa, issueLeaf, issueServer, openSigner, withCommonName }
 import { expect, test } from 'vitest'
 import { type KeyKind, newCsr, newKey, openssl, verifies } from '../../test/openssl.js'
 import { readCsr } from './csr.js'
-import { enrollmentJwt } from './jwt.js'
+import { enrollmentJwt } from './sign-jwt.js'
 
 const now = new Date()
 const trustDomain = 'net.example'

@@ -20,7 +20,6 @@ import {
   tag,
   verifyBytes,
 } from '@overlay/x509'
-import { derOfPem } from './pem.js'
 
 /** A certificate request whose signature is verified: its sender has the key. */
 export interface Csr {
@@ -39,16 +38,31 @@ export class CsrError extends Error {
   override readonly name = 'CsrError'
 }
 
+const MAX_PEM_CHARACTERS = 16_384
 const EXTENSION_REQUEST = '1.2.840.113549.1.9.14'
 
 /** Parses and verifies a request. Throws CsrError for any text that is not a valid one. */
 export async function readCsr(pem: string): Promise<Csr> {
-  const der = derOfPem(pem, 'csrPem', CsrError)
+  const der = derOfPem(pem)
   const request = orRefuse('could not parse CSR', () => parse(der))
   const { subject, commonName, publicKey, attributes } = request
   if (!(await isSignedBy(keyOf(publicKey), request))) throw new CsrError('CSR signature validation failed')
   const altNames = orRefuse('could not parse the extensions of the CSR', () => altNamesOf(attributes))
   return { subject, commonName, publicKey, altNames }
+}
+
+/** The bytes of the only PEM block, with any label. Text before it is skipped, as in other implementations. */
+function derOfPem(text: string): Buffer {
+  if (text === '') throw new CsrError('csrPem must not be null or empty')
+  if (text.length > MAX_PEM_CHARACTERS)
+    throw new CsrError(`csrPem is longer than ${MAX_PEM_CHARACTERS} characters`)
+  const [, label = '', rest = ''] = /-----BEGIN ([A-Z0-9 ]{1,40})-----[ \t]*\r?\n(.*)/s.exec(text) ?? []
+  const end = `-----END ${label}-----`
+  const at = rest.indexOf(end)
+  const body = rest.slice(0, Math.max(at, 0)).replace(/\s/g, '')
+  if (at < 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(body)) throw new CsrError('could not decode csrPem as PEM')
+  if (rest.slice(at + end.length).trim() !== '') throw new CsrError('unexpected PEM blocks at end of CSR')
+  return Buffer.from(body, 'base64')
 }
 
 function orRefuse<T>(message: string, read: () => T): T {

@@ -1,14 +1,6 @@
 import { expect, test } from 'vitest'
-import {
-  concernOf,
-  dueStep,
-  type KeyRules,
-  keyOf,
-  neededUntil,
-  type PlannedCertificate,
-  type PlannedKey,
-  renewalOf,
-} from './key-plan.js'
+import { concernOf, dueStep, type KeyRules, neededUntil, renewalOf } from './key-plan.js'
+import { keyOf, type PlannedCertificate, type PlannedKey } from './planned-key.js'
 
 const DAY_MS = 86_400_000
 const YEAR_MS = 365 * DAY_MS

@@ -1,37 +1,5 @@
+import { isPublished, keyOf, type PlannedCertificate, type PlannedKey, type Step } from './planned-key.js'
 import { dueTokenStep, rotationOf, type TokenKeyRules } from './token-key-plan.js'
-
-export const keyRoles = ['root', 'signing', 'server', 'token'] as const
-export type KeyRole = (typeof keyRoles)[number]
-export type KeyState = 'next' | 'active' | 'retired'
-
-/** A key of the network, without the key itself and its certificate. */
-export interface KeyFacts {
-  readonly id: string
-  readonly role: KeyRole
-  readonly state: KeyState
-  /** Provided keys are never replaced automatically. */
-  readonly source: 'generated' | 'provided'
-  readonly createdAt: Date
-  readonly activeAt: Date | null
-  readonly retiredAt: Date | null
-}
-
-export interface PlannedKey extends KeyFacts {
-  /** Absent: keys of tokens have none. */
-  readonly certificate?: PlannedCertificate
-}
-
-export interface PlannedCertificate {
-  readonly notBefore: Date
-  readonly notAfter: Date
-  /** The authority that it leads to. Undefined: it is a root, or that authority was removed. */
-  readonly issuerId: string | undefined
-  /** Of a root: the other root that has certified it, too. */
-  readonly crossedBy: string | undefined
-  readonly hosts: readonly string[]
-  /** False: the private key is elsewhere. */
-  readonly canSign: boolean
-}
 
 export interface KeyRules {
   /** Names that the certificate of the server must have. Undefined: it keeps its names. */
@@ -39,14 +7,6 @@ export interface KeyRules {
   /** Undefined: keys of tokens stay as they are. */
   readonly tokens: TokenKeyRules | undefined
 }
-
-export type Step =
-  | { readonly step: 'add'; readonly role: KeyRole; readonly state: 'next' | 'active' }
-  /** Retires the active key of the role. */
-  | { readonly step: 'activate'; readonly id: string }
-  /** Another certificate over the same key. */
-  | { readonly step: 'renew'; readonly id: string }
-  | { readonly step: 'remove'; readonly id: string }
 
 const DAY_MS = 86_400_000
 
@@ -181,15 +141,6 @@ function dueServerStep(keys: readonly PlannedKey[], hosts: readonly string[], no
   })
   return outdated && { step: 'renew', id: outdated.id }
 }
-
-export const keyOf = <Key extends Pick<PlannedKey, 'role' | 'state'>>(
-  keys: readonly Key[],
-  role: KeyRole,
-  state: 'next' | 'active',
-): Key | undefined => keys.find((key) => key.role === role && key.state === state)
-
-export const isPublished = ({ createdAt }: Pick<PlannedKey, 'createdAt'>, ms: number, now: Date): boolean =>
-  createdAt.getTime() + ms <= now.getTime()
 
 const isPast = (time: Date | undefined, now: Date): boolean => time !== undefined && time <= now
 

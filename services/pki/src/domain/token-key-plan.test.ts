@@ -1,6 +1,6 @@
 import { assert, constant, date, integer, option, property, record, uniqueArray } from 'fast-check'
 import { expect, test } from 'vitest'
-import type { PlannedKey } from './key-plan.js'
+import type { PlannedKey } from './planned-key.js'
 import { dueTokenStep, KEYS_CACHED_MS, type TokenKeyRules } from './token-key-plan.js'
 
 const HOUR_MS = 3_600_000

@@ -1,4 +1,4 @@
-import type { PlannedKey, Step } from './key-plan.js'
+import type { PlannedKey, Step } from './planned-key.js'
 
 export interface TokenKeyRules {
   /** How long a key signs. */

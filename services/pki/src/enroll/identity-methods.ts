@@ -4,8 +4,8 @@ import { forYears } from '@overlay/x509'
 import type { Enrollment } from '../domain/enrollment.js'
 import { issueClientCertificate } from '../keys/client-certificate.js'
 import { findCa } from '../store/cas.js'
-import { parseCsr } from './csr.js'
-import { type EnrollMethod, hashOf, nothingIssued, type Owners, type Registration } from './method.js'
+import { type EnrollMethod, hashOf, nothingIssued, type Owners, type Registration } from './enroll-method.js'
+import { parseCsr } from './parse-csr.js'
 
 async function addAuthenticator(
   { identity }: Owners,

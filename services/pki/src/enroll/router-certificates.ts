@@ -5,7 +5,7 @@ import type { Logger } from 'pino'
 import type { Csr } from '../domain/csr.js'
 import { hostsToClaim, routerNames, serverSubject } from '../domain/router-names.js'
 import type { Keyring } from '../keys/keyring.js'
-import type { Owners } from './method.js'
+import type { Owners } from './enroll-method.js'
 
 /** The rules for the names in certificates of routers, and the time from which they are valid. */
 export interface RouterNameRules {

@@ -15,12 +15,11 @@ import {
   prepareKey,
   retireKey,
 } from '../keys/operations.js'
-import { materialOf } from '../provided-keys/import-keys.js'
 import { readProvidedKey } from '../provided-keys/read-provided-key.js'
-import type { KeysRequest } from './arguments.js'
 import { hintsOf, keysTable, nameOf, shortId } from './keys-text.js'
+import type { KeysRequest } from './read-arguments.js'
 
-export { readKeysArguments } from './arguments.js'
+export { readKeysArguments } from './read-arguments.js'
 
 /** @param command the command line up to the arguments */
 export const keysUsage = (command: string): string => `${command} [COMMAND]
@@ -102,7 +101,7 @@ async function prepare(
   const checks = { hosts: advertisedHosts(...addresses), now: new Date() }
   const provided = source && (await readProvidedKey(role, source, checks))
   const before = await listKeys(deps)
-  const key = await prepareKey(deps, role, provided && materialOf(provided))
+  const key = await prepareKey(deps, role, provided)
   const after = await listKeys(deps)
   const was = before.find(({ id }) => id === key.id)
   const others = after.filter(({ id }) => id !== key.id && !before.some((one) => one.id === id))

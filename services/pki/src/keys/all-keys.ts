@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto'
 import type { Db } from '@overlay/store/postgres'
 import { hostsOf, isIssuedBy, notAfterOf, notBeforeOf, pemBlocksIn } from '@overlay/x509'
-import { lineOf } from '../domain/key-kind.js'
-import type { PlannedKey } from '../domain/key-plan.js'
+import { onOneLine } from '../domain/describe-key.js'
+import type { PlannedKey } from '../domain/planned-key.js'
 import { type Key, readKeys } from '../store/keys.js'
 import { type TokenKey, tokenKeys } from '../store/token-keys.js'
 
@@ -83,4 +83,4 @@ const issuerOf = (authorities: readonly Key[], pem: string): Key | undefined =>
 
 export const isSelfSigned = (pem: string): boolean => isIssuedBy(pem, pem)
 
-export const subjectOf = (pem: string): string => lineOf(new X509Certificate(pem).subject)
+export const subjectOf = (pem: string): string => onOneLine(new X509Certificate(pem).subject)

@@ -4,7 +4,6 @@ import { type Context, ownContext } from '@overlay/rpc'
 import type { ChangeLog } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import type { KeyRules } from '../domain/key-plan.js'
-import { serverHosts } from '../domain/server-hosts.js'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
 import { lockKeys } from '../store/key-states.js'
 import { readAllKeys } from './all-keys.js'
@@ -74,5 +73,8 @@ export const advertisedHosts = (...addresses: readonly string[]): readonly strin
 ]
 
 /** Names that the certificate of the servers must have. `addresses`: `host:port` each. */
-export const hostsAt = (addresses: readonly string[], more: readonly string[] = []): readonly string[] =>
-  serverHosts([...advertisedHosts(...addresses), ...more])
+export const hostsAt = (addresses: readonly string[], more: readonly string[] = []): readonly string[] => [
+  ...new Set([...ownHosts, ...advertisedHosts(...addresses), ...more.map((host) => host.toLowerCase())]),
+]
+
+const ownHosts = ['localhost', '127.0.0.1', '::1']

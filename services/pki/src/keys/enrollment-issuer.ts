@@ -4,7 +4,7 @@ import type { EnrollmentWish } from '@overlay/rpc'
 import { newId } from '@overlay/store/kind-store'
 import { LRUCache } from 'lru-cache'
 import type { Enrollment, EnrollmentMethod } from '../domain/enrollment.js'
-import { caJwt, enrollmentJwt, type TokenSigner } from '../domain/jwt.js'
+import { caJwt, enrollmentJwt, type TokenSigner } from '../domain/sign-jwt.js'
 import type { Keyring } from './keyring.js'
 
 /** Creates enrollments, and signs their tokens when they are read. It stores nothing. */

@@ -1,6 +1,7 @@
 import { metrics } from '@overlay/process'
 import type { Logger } from 'pino'
-import { concernOf, type PlannedKey, renewalOf } from '../domain/key-plan.js'
+import { concernOf, renewalOf } from '../domain/key-plan.js'
+import type { PlannedKey } from '../domain/planned-key.js'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
 
 /** Publishes when certificates expire, of several retired ones the first, and when keys are due. */

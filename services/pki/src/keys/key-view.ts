@@ -1,14 +1,8 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { fingerprintOfPem } from '@overlay/x509'
-import { kindOf } from '../domain/key-kind.js'
-import {
-  type KeyRole,
-  type KeyState,
-  keyRoles,
-  neededUntil,
-  type PlannedKey,
-  renewalOf,
-} from '../domain/key-plan.js'
+import { describeKey } from '../domain/describe-key.js'
+import { neededUntil, renewalOf } from '../domain/key-plan.js'
+import { type KeyRole, type KeyState, keyRoles, type PlannedKey } from '../domain/planned-key.js'
 import { type TokenKeyRules, tokensUntil } from '../domain/token-key-plan.js'
 import { type AllKeys, subjectOf } from './all-keys.js'
 
@@ -65,7 +59,7 @@ export function keyViews({ certified, tokens, planned }: AllKeys, deps: ViewDeps
       const pem = pems.get(id)
       return {
         ...{ id, role, state, source, createdAt },
-        kind: kindOf(publicKeyOf(id, pem)),
+        kind: describeKey(publicKeyOf(id, pem)),
         subject: pem && subjectOf(pem),
         fingerprint: pem ? fingerprintOfPem(pem) : id,
         notBefore: certificate?.notBefore,

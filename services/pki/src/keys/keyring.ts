@@ -8,7 +8,7 @@ import {
   openSigner,
   type Signer,
 } from '@overlay/x509'
-import { keyOf } from '../domain/key-plan.js'
+import { keyOf } from '../domain/planned-key.js'
 import { type Key, privateKeyOf, readKeys } from '../store/keys.js'
 import { intermediatesOf, serverChainOf } from './all-keys.js'
 import { trustDomainIn } from './trust-domain.js'

@@ -1,21 +1,21 @@
 import type { Context } from '@overlay/rpc'
 import type { ChangeLog, RowChange } from '@overlay/store/change-log'
 import type { Tx } from '@overlay/store/postgres'
-import { isPublished, type KeyRole, type KeyState, keyOf, type PlannedKey } from '../domain/key-plan.js'
+import { isPublished, type KeyRole, type KeyState, keyOf, type PlannedKey } from '../domain/planned-key.js'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
 import { countEnrollments } from '../store/enrollments.js'
 import { lockKeys, remove } from '../store/key-states.js'
+import { addProvided, type ProvidedKey, trustDomainFrom } from './add-provided-key.js'
 import { type AllKeys, readAllKeys } from './all-keys.js'
 import { KeyRefused } from './key-refused.js'
 import { type KeyView, keyViews } from './key-view.js'
-import { addProvided, type ProvidedKey } from './provided-key.js'
 import { type StepDeps, takeDueSteps, takeStep } from './steps.js'
-import { trustDomainFrom, trustDomainIn } from './trust-domain.js'
+import { trustDomainIn } from './trust-domain.js'
 
-export type { KeyRole, KeyState } from '../domain/key-plan.js'
+export type { KeyRole, KeyState } from '../domain/planned-key.js'
+export type { ProvidedKey } from './add-provided-key.js'
 export { KeyRefused } from './key-refused.js'
 export type { KeyView, Outstanding } from './key-view.js'
-export type { ProvidedKey } from './provided-key.js'
 
 /**
  * What the operations work with. They are safe while the product runs, whose replicas follow the change log, and while

@@ -1,6 +1,6 @@
 import { boundedQueue } from '@overlay/process/async'
 import { invalid } from '@overlay/rpc'
-import { algorithmOf, signText } from '../domain/jwt.js'
+import { algorithmOf, signText } from '../domain/sign-jwt.js'
 import type { Deps, PkiMethods } from './deps.js'
 
 /** No other text is signed: clients choose it, and the key also signs tokens and handshakes. */

@@ -1,6 +1,6 @@
 import { Fault } from '@overlay/rpc'
 import { forYears, isIssuedBy } from '@overlay/x509'
-import { parseCsr } from '../enroll/csr.js'
+import { parseCsr } from '../enroll/parse-csr.js'
 import { issueClientCertificate } from '../keys/client-certificate.js'
 import type { Deps, PkiMethods } from './deps.js'
 

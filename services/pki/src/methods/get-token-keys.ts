@@ -1,5 +1,5 @@
 import { createPublicKey } from 'node:crypto'
-import { algorithmOf } from '../domain/jwt.js'
+import { algorithmOf } from '../domain/sign-jwt.js'
 import type { Deps, PkiMethods } from './deps.js'
 
 /** The public keys of tokens, and that of the gateways, which signs enrollment tokens. */

@@ -1,5 +1,5 @@
 import { forHours, uriName } from '@overlay/x509'
-import { parseCsr } from '../enroll/csr.js'
+import { parseCsr } from '../enroll/parse-csr.js'
 import { issueClientCertificate } from '../keys/client-certificate.js'
 import type { Deps, PkiMethods } from './deps.js'
 

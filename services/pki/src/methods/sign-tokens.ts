@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type SigningKey, signJwt } from '../domain/jwt.js'
+import { type SigningKey, signJwt } from '../domain/sign-jwt.js'
 import type { Deps, PkiMethods } from './deps.js'
 
 const MAX_TOKENS = 8

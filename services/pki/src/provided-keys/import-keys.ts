@@ -1,9 +1,9 @@
 import { fingerprintOfPem } from '@overlay/x509'
 import type { Logger } from 'pino'
 import { tokenKeyOf } from '../keys/new-keys.js'
-import { type KeyDeps, listKeys, type ProvidedKey, prepareProvidedKeys } from '../keys/operations.js'
+import { type KeyDeps, listKeys, prepareProvidedKeys } from '../keys/operations.js'
 import type { ProvidedSource } from './key-sources.js'
-import { ProvidedKeyError } from './provided-key-error.js'
+import { ProvidedKeyError } from './read-key-files.js'
 import type { CheckedKey } from './read-provided-key.js'
 
 export interface ImportDeps extends KeyDeps {
@@ -43,7 +43,7 @@ export async function importKeys(deps: ImportDeps, checked: readonly CheckedSour
   for (const { source, key } of checked)
     for (const detail of key.warnings)
       log.warn({ role: source.role, detail }, 'provided key accepted with a warning')
-  const provided = checked.map(({ source, key }) => ({ role: source.role, material: materialOf(key) }))
+  const provided = checked.map(({ source, key }) => ({ role: source.role, material: key }))
   await prepareProvidedKeys(deps, provided, (at, { reason, message }) => {
     const source = checked[at]?.source
     const where = `${source?.names.path} ${source?.path}`
@@ -51,13 +51,6 @@ export async function importKeys(deps: ImportDeps, checked: readonly CheckedSour
     log.warn({ role: source?.role, detail: `${where}: ${message}` }, 'provided key not used')
   })
 }
-
-/** What is added to the network. */
-export const materialOf = ({ privateKey, certificate = '', chain }: CheckedKey): ProvidedKey => ({
-  privateKey,
-  certificate,
-  chain,
-})
 
 /** The id of this very key while it is the next one. */
 export async function nextIdOf(

@@ -1,6 +1,25 @@
-import type { Values } from '@overlay/process'
-import { providedKeySettings } from '../settings.js'
-import type { KeySource } from './files.js'
+import { setting, type Values } from '@overlay/process'
+import type { KeySource } from './read-key-files.js'
+
+const providedKey = (env: string, what: string) =>
+  setting.optional(
+    setting.text(
+      env,
+      `Your own ${what}: a directory with \`tls.crt\`, \`tls.key\`, \`ca.crt\` and optionally \`passphrase\`, or with \`keystore.p12\`; or a file in PEM or PKCS#12. If not set, it is generated`,
+    ),
+  )
+const passphraseFile = (env: string) =>
+  setting.optional(setting.text(`${env}_PASSPHRASE_FILE`, `File with the passphrase of \`${env}\``))
+
+/** The keys that an operator provides. */
+export const providedKeySettings = {
+  signingKey: providedKey('OVERLAY_SIGNING_KEY', 'signing authority'),
+  signingKeyPassphraseFile: passphraseFile('OVERLAY_SIGNING_KEY'),
+  serverKey: providedKey('OVERLAY_SERVER_KEY', 'key and certificate of the servers'),
+  serverKeyPassphraseFile: passphraseFile('OVERLAY_SERVER_KEY'),
+  tokenKey: providedKey('OVERLAY_TOKEN_KEY', 'RSA key for tokens of OpenID Connect'),
+  tokenKeyPassphraseFile: passphraseFile('OVERLAY_TOKEN_KEY'),
+}
 
 /** A key that the settings name. */
 export interface ProvidedSource extends KeySource {

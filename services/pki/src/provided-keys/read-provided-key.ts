@@ -1,7 +1,8 @@
 import { createPublicKey } from 'node:crypto'
 import { isSameKey, pemOf } from '@overlay/x509'
-import type { KeyRole } from '../domain/key-plan.js'
-import { chainToRoot, isSelfSigned, subjectOf } from './chain.js'
+import type { KeyRole } from '../domain/planned-key.js'
+import type { ProvidedKey } from '../keys/operations.js'
+import { chainToRoot, isSelfSigned, subjectOf } from './chain-to-root.js'
 import {
   checkAuthorities,
   checkServer,
@@ -9,19 +10,12 @@ import {
   checkSigner,
   checkTokenKey,
   isP256,
-} from './checks.js'
-import { type KeyFiles, type KeySource, readKeyFiles } from './files.js'
-import { decodeMaterial, type Material } from './material.js'
-import { ProvidedKeyError } from './provided-key-error.js'
+} from './check-certificates.js'
+import { decodeMaterial, type Material } from './decode-material.js'
+import { type KeyFiles, type KeySource, ProvidedKeyError, readKeyFiles } from './read-key-files.js'
 
 /** A key that an operator provides, checked. */
-export interface CheckedKey {
-  /** PKCS#8, PEM. */
-  readonly privateKey: string
-  /** PEM. Keys of tokens have none. */
-  readonly certificate: string | undefined
-  /** PEM of the authorities above, up to the root. */
-  readonly chain: readonly string[]
+export interface CheckedKey extends ProvidedKey {
   /** Lines about what works and should change. */
   readonly warnings: readonly string[]
 }

@@ -1,7 +1,7 @@
 import type { RowChange } from '@overlay/store/change-log'
 import { onlyRow, type Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
-import type { KeyFacts, KeyRole } from '../domain/key-plan.js'
+import type { KeyFacts, KeyRole } from '../domain/planned-key.js'
 
 /** Excludes other writers of keys until the transaction ends. */
 export async function lockKeys(tx: Tx): Promise<void> {

@@ -1,7 +1,7 @@
 import type { RowChange } from '@overlay/store/change-log'
 import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-import type { KeyFacts } from '../domain/key-plan.js'
+import type { KeyFacts } from '../domain/planned-key.js'
 import { keyChange, payloadOf, stateColumns } from './key-states.js'
 
 /** A key with its secret half. */

@@ -1,8 +1,8 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import forge from 'node-forge'
-import { iterationsIn } from './iterations.js'
-import { type Decryption, soundPrivateKey } from './private-key.js'
-import { ProvidedKeyError } from './provided-key-error.js'
+import { iterationsIn } from './count-iterations.js'
+import { type Decryption, soundPrivateKey } from './decode-private-key.js'
+import { ProvidedKeyError } from './read-key-files.js'
 
 /** forge takes a second for each derivation with so many. keytool of Java 9 to 16 uses this number, others less. */
 const MAX_ITERATIONS = 100_000

@@ -1,12 +1,12 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { createHash, createPrivateKey, X509Certificate } from 'node:crypto'
 import type { RowChange } from '@overlay/store/change-log'
 import type { Tx } from '@overlay/store/postgres'
-import { fingerprintOfPem, isSameKey } from '@overlay/x509'
-import { type KeyRole, keyOf } from '../domain/key-plan.js'
+import { fingerprintOfPem, isSameKey, trustDomainOf } from '@overlay/x509'
+import { type KeyRole, keyOf } from '../domain/planned-key.js'
 import { remove } from '../store/key-states.js'
 import { addKey, type Key, replaceCertificate } from '../store/keys.js'
 import { addTokenKey, type NewTokenKey } from '../store/token-keys.js'
-import { type AllKeys, isSelfSigned } from './all-keys.js'
+import type { AllKeys } from './all-keys.js'
 import { pathOf } from './certificate-path.js'
 import { KeyRefused } from './key-refused.js'
 import { tokenKeyOf } from './new-keys.js'
@@ -15,11 +15,11 @@ import { trustDomainFor } from './trust-domain.js'
 
 /** A key that the operator provides. Its strength, purposes and dates have been checked. */
 export interface ProvidedKey {
-  /** PKCS#8, PEM. Undefined: a root that only anchors trust. */
-  readonly privateKey: string | undefined
-  /** PEM. Unused for keys of tokens. */
-  readonly certificate: string
-  /** PEM of the certificates up to its root, that included unless the network has it. In any order. */
+  /** PKCS#8, PEM. */
+  readonly privateKey: string
+  /** PEM. Undefined: keys of tokens have none. */
+  readonly certificate: string | undefined
+  /** PEM of the authorities above, up to the root. */
   readonly chain: readonly string[]
 }
 
@@ -39,7 +39,7 @@ export async function addProvided(
 async function addProvidedTokenKey(
   tx: Tx,
   { tokens }: AllKeys,
-  { privateKey = '' }: ProvidedKey,
+  { privateKey }: ProvidedKey,
   { keySecret, now }: StepDeps,
 ): Promise<readonly RowChange[]> {
   const key = rsaKeyOf(privateKey)
@@ -62,11 +62,12 @@ async function addProvidedKey(
   tx: Tx,
   { certified }: AllKeys,
   role: Key['role'],
-  { privateKey, certificate, chain }: ProvidedKey,
+  { privateKey, certificate = '', chain }: ProvidedKey,
   deps: StepDeps,
 ): Promise<readonly RowChange[]> {
   const pem = withNewline(certificate)
-  refuseMisfit(role, pem, privateKey)
+  if (!new X509Certificate(pem).checkPrivateKey(createPrivateKey(privateKey)))
+    throw new KeyRefused('unusable', 'the private key does not fit the certificate')
   const { between, root } = pathOf(pem, chain.map(withNewline), certified)
   const chainText = between.join('')
   const same = certified.find((key) => key.role === role && hasSameKey(key.pem, pem))
@@ -105,18 +106,6 @@ async function addRoot(
   return [...(next ? [await remove(tx, next)] : []), await addKey(tx, deps.keySecret, key, deps.now)]
 }
 
-function refuseMisfit(role: Key['role'], pem: string, privateKey: string | undefined): void {
-  const certificate = new X509Certificate(pem)
-  if (role !== 'server' && !certificate.ca)
-    throw new KeyRefused('unusable', `the certificate of a ${role} key must be one of an authority`)
-  if (role === 'root' && !isSelfSigned(pem))
-    throw new KeyRefused('unusable', 'a root must have signed its own certificate')
-  if (privateKey === undefined && role !== 'root')
-    throw new KeyRefused('unusable', `a ${role} key needs its private key`)
-  if (privateKey !== undefined && !certificate.checkPrivateKey(createPrivateKey(privateKey)))
-    throw new KeyRefused('unusable', 'the private key does not fit the certificate')
-}
-
 function refuseRetired(state: Key['state'], role: KeyRole): readonly RowChange[] {
   if (state === 'retired')
     throw new KeyRefused('exists', `this ${role} key has been retired: provide a new one`)
@@ -130,3 +119,34 @@ const hasSameKey = (pem: string, other: string): boolean =>
   isSameKey(new X509Certificate(pem).publicKey, new X509Certificate(other).publicKey)
 
 const withNewline = (pem: string): string => `${pem.trim()}\n`
+
+/**
+ * wire: what a network with these keys is called: after the first SPIFFE id on the way from the certificate of the servers,
+ * or of the signing authority, to the root, otherwise after the SHA-1 digest of the root of the signing authority.
+ * Undefined: the keys say nothing.
+ */
+export function trustDomainFrom(
+  provided: readonly { readonly role: KeyRole; readonly material: ProvidedKey }[],
+): { readonly id?: string | undefined; readonly digest?: string | undefined } {
+  const pathFor = (role: KeyRole): readonly string[] => {
+    const material = provided.find((key) => key.role === role)?.material
+    return material ? wholePathOf(material) : []
+  }
+  const [server, signing] = [pathFor('server'), pathFor('signing')]
+  const root = signing.at(-1)
+  return {
+    id: [...server, ...signing].map(trustDomainOf).find((domain) => domain !== undefined),
+    digest: root && createHash('sha1').update(new X509Certificate(root).raw).digest('hex'),
+  }
+}
+
+/** The certificate first, the root last. Empty: it leads to no root, for which the key is refused. */
+function wholePathOf({ certificate = '', chain }: ProvidedKey): readonly string[] {
+  try {
+    const { between, root } = pathOf(certificate, chain, [])
+    return [certificate, ...between, ...(root === undefined ? [] : [root])]
+  } catch (err) {
+    if (err instanceof KeyRefused) return []
+    throw err
+  }
+}

@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 
 /** Such as 'RSA 4096' and 'P-384'. */
-export function kindOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string {
+export function describeKey({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string {
   const { modulusLength, namedCurve = '' } = asymmetricKeyDetails ?? {}
   if (asymmetricKeyType === 'rsa') return `RSA ${modulusLength}`
   if (asymmetricKeyType === 'ed25519') return 'Ed25519'
@@ -15,4 +15,4 @@ const curveNames: Readonly<Record<string, string>> = {
 }
 
 /** A name of a certificate, which node:crypto writes in several lines, in one. */
-export const lineOf = (name: string): string => name.replaceAll('\n', ', ')
+export const onOneLine = (name: string): string => name.replaceAll('\n', ', ')

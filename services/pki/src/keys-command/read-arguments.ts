@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { type KeyRole, keyRoles } from '../domain/key-plan.js'
+import { type KeyRole, keyRoles } from '../domain/planned-key.js'
 
 /** What the operator asks for. */
 export type KeysRequest =

@@ -1,8 +1,8 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { KeyError, LONGEST_AUTHORITY_KEY, soundKey } from '@overlay/x509'
 import forge from 'node-forge'
-import { iterationsIn } from './iterations.js'
-import { ProvidedKeyError } from './provided-key-error.js'
+import { iterationsIn } from './count-iterations.js'
+import { ProvidedKeyError } from './read-key-files.js'
 
 /** Where a key is from, for messages, and how to decrypt it. */
 export interface Decryption {

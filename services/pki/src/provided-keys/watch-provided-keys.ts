@@ -3,10 +3,9 @@ import { metrics } from '@overlay/process'
 import { runPeriodically } from '@overlay/process/async'
 import { ownContext } from '@overlay/rpc'
 import { activateKey, KeyRefused, listKeys } from '../keys/operations.js'
-import { type KeyFiles, readKeyFiles } from './files.js'
 import { type ImportDeps, importKeys, nextIdOf } from './import-keys.js'
 import type { ProvidedSource } from './key-sources.js'
-import { ProvidedKeyError } from './provided-key-error.js'
+import { type KeyFiles, ProvidedKeyError, readKeyFiles } from './read-key-files.js'
 
 const CHECK_MS = 60_000
 

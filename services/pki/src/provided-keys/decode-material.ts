@@ -1,9 +1,9 @@
 import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { isSameKey, pemBlocksIn } from '@overlay/x509'
-import type { KeyFile, KeyFiles } from './files.js'
-import { pkcs12Contents } from './pkcs12.js'
-import { type Decryption, privateKeyIn } from './private-key.js'
-import { ProvidedKeyError } from './provided-key-error.js'
+import { pkcs12Contents } from './decode-pkcs12.js'
+import { type Decryption, privateKeyIn } from './decode-private-key.js'
+import type { KeyFile, KeyFiles } from './read-key-files.js'
+import { ProvidedKeyError } from './read-key-files.js'
 
 /** The decoded files of a key. */
 export interface Material {

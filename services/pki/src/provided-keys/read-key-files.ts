@@ -1,7 +1,15 @@
 import { constants, type FileHandle, open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { snapshotOf } from '@overlay/rpc/pem-files'
-import { ProvidedKeyError } from './provided-key-error.js'
+
+/** A provided key cannot be used. The message is one line: where, what is wrong, what to do. */
+export class ProvidedKeyError extends Error {
+  override readonly name = 'ProvidedKeyError'
+
+  constructor(where: string, problem: string, remedy: string) {
+    super(`${where}: ${problem}: ${remedy}`)
+  }
+}
 
 /** Where an operator's key is. */
 export interface KeySource {

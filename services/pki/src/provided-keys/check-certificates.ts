@@ -14,9 +14,9 @@ import {
   signatureSchemeOf,
   soundKey,
 } from '@overlay/x509'
-import { kindOf } from '../domain/key-kind.js'
-import { isSelfSigned, subjectOf } from './chain.js'
-import { ProvidedKeyError } from './provided-key-error.js'
+import { describeKey } from '../domain/describe-key.js'
+import { isSelfSigned, subjectOf } from './chain-to-root.js'
+import { ProvidedKeyError } from './read-key-files.js'
 
 /** A certificate and where it is from, for messages. */
 export interface Subject {
@@ -95,7 +95,7 @@ export function checkServerKey(key: KeyObject, where: string): void {
   if (key.asymmetricKeyType !== 'rsa' && !isP256(key))
     throw new ProvidedKeyError(
       where,
-      `${kindOf(key)} cannot sign enrollment tokens, which the servers' key does`,
+      `${describeKey(key)} cannot sign enrollment tokens, which the servers' key does`,
       'use RSA, or P-256',
     )
 }
@@ -105,7 +105,7 @@ export function checkTokenKey(key: KeyObject, where: string): void {
   if (key.asymmetricKeyType !== 'rsa')
     throw new ProvidedKeyError(
       where,
-      `${kindOf(key)} cannot sign tokens of OpenID Connect: clients verify RS256 only`,
+      `${describeKey(key)} cannot sign tokens of OpenID Connect: clients verify RS256 only`,
       'use RSA of at least 2048 bits',
     )
 }

@@ -1,11 +1,11 @@
 import type { X509Certificate } from 'node:crypto'
-import { lineOf } from '../domain/key-kind.js'
-import { ProvidedKeyError } from './provided-key-error.js'
+import { onOneLine } from '../domain/describe-key.js'
+import { ProvidedKeyError } from './read-key-files.js'
 
 const MAX_LENGTH = 8
 
 /** The subject of a certificate in one line. */
-export const subjectOf = ({ subject }: X509Certificate): string => `'${lineOf(subject)}'`
+export const subjectOf = ({ subject }: X509Certificate): string => `'${onOneLine(subject)}'`
 
 export const isSelfSigned = (certificate: X509Certificate): boolean => isIssuedBy(certificate, certificate)
 
@@ -30,7 +30,7 @@ export function chainToRoot(
       throw new ProvidedKeyError(
         where,
         `the chain ends at ${subjectOf(last)} and does not reach a root`,
-        `add the certificate of '${lineOf(last.issuer)}', and those above it up to the root`,
+        `add the certificate of '${onOneLine(last.issuer)}', and those above it up to the root`,
       )
     last = issuer
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readKeysArguments } from './arguments.js'
+import { readKeysArguments } from './read-arguments.js'
 
 test.each<[string, object]>([
   ['', { action: 'list', isJson: false }],
