@@ -93,7 +93,7 @@ async function connectFleet(identities: readonly RouterIdentity[], ctrlAddress: 
   function pushOf(token: string): Push {
     let push = pushes.get(token)
     if (!push) {
-      const { promise, resolve } = deferred()
+      const { promise, resolve } = Promise.withResolvers<number>()
       push = { routers: 0, done: promise, resolve }
       pushes.set(token, push)
     }
@@ -164,14 +164,6 @@ interface Push {
   routers: number
   readonly done: Promise<number>
   readonly resolve: (at: number) => void
-}
-
-function deferred() {
-  let resolve = (_: number): void => {}
-  const promise = new Promise<number>((settle) => {
-    resolve = settle
-  })
-  return { promise, resolve }
 }
 
 /** All routers receive the same bytes. */

@@ -41,7 +41,7 @@ async function run(options: Options): Promise<void> {
   if (unknown) throw new Error(`--only: '${unknown}' is none of ${all.map(({ name }) => name).join()}`)
   const selected = all.filter(({ name }) => only.length === 0 || only.includes(name))
 
-  await using opened = openedThings()
+  await using opened = new AsyncDisposableStack()
   const start = async (product: Promise<Product>): Promise<Product> => opened.use(await product)
   const ours = controller ?? (await start(startProduct({ layout })))
   const other = beside && 'directory' in beside ? await start(startProduct(beside)) : beside
@@ -85,7 +85,7 @@ async function openSide(
   name: string,
   running: RunningController | Product,
   { topology, rows, keep, repeat, mode, routers }: Options,
-  opened: Opened,
+  opened: AsyncDisposableStack,
 ): Promise<Side> {
   const { url, username, password } = running
   const print = (line: string): void => console.log(`${name}: ${line}`)
@@ -110,23 +110,3 @@ const addRows = ({ withDatabase }: Product, rows: number): Promise<void> =>
   withDatabase((ownerUrl) =>
     withClient(ownerUrl, (client) => seedRows((text, values = []) => client.query(text, [...values]), rows)),
   )
-
-interface Opened extends AsyncDisposable {
-  use<T extends AsyncDisposable | Disposable>(thing: T): T
-}
-
-/** Closes in reverse order. Node 20 has no AsyncDisposableStack. */
-function openedThings(): Opened {
-  const things: (AsyncDisposable | Disposable)[] = []
-  return {
-    use(thing) {
-      things.unshift(thing)
-      return thing
-    },
-    async [Symbol.asyncDispose]() {
-      for (const thing of things)
-        if (Symbol.asyncDispose in thing) await thing[Symbol.asyncDispose]()
-        else thing[Symbol.dispose]()
-    },
-  }
-}

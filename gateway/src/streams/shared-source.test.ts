@@ -1,4 +1,3 @@
-import { deferred } from '@overlay/process/async'
 import { expect, test, vi } from 'vitest'
 import { type EventSink, openSharedSource } from './shared-source.js'
 
@@ -6,7 +5,7 @@ test('a listener that comes as the last one leaves waits for a reader of its own
   const readers: EventSink[] = []
   await using source = openSharedSource(async (sink, signal) => {
     readers.push(sink)
-    const { promise, resolve } = deferred()
+    const { promise, resolve } = Promise.withResolvers<void>()
     signal.addEventListener('abort', () => resolve())
     await promise
   })

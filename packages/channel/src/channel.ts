@@ -114,7 +114,7 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
   let isReading = true
   let silentIntervals = 0
   let stalledIntervals = 0
-  let drains: { readonly done: Promise<void>; resolve(): void; reject(err: Error): void } | undefined
+  let drains: PromiseWithResolvers<void> | undefined
 
   function close(reason: string, cause?: unknown): void {
     if (closing.signal.aborted) return
@@ -196,8 +196,8 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
   async function drained(): Promise<void> {
     closing.signal.throwIfAborted()
     if (socket.writableLength <= FEW_QUEUED_BYTES) return
-    drains ??= deferred()
-    await drains.done
+    drains ??= Promise.withResolvers<void>()
+    await drains.promise
   }
 
   function receive(message: Message): void {
@@ -262,14 +262,4 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
     close: (reason) => close(reason),
     closed: closing.signal,
   }
-}
-
-function deferred() {
-  let resolve = (): void => {}
-  let reject = (_: Error): void => {}
-  const done = new Promise<void>((yes, no) => {
-    resolve = yes
-    reject = no
-  })
-  return { done, resolve, reject }
 }

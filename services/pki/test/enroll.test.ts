@@ -1,5 +1,4 @@
 import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
-import { deferred } from '@overlay/process/async'
 import { Fault } from '@overlay/rpc'
 import { fingerprintOfPem } from '@overlay/x509'
 import pino from 'pino'
@@ -202,7 +201,7 @@ test('a router whose hosts sessions cannot check, as in the release before, enro
 })
 
 test('routers whose hosts are being checked keep nobody else from enrolling', async () => {
-  const checked = deferred()
+  const checked = Promise.withResolvers<void>()
   const waiting = await Promise.all(
     Array.from({ length: 3 }, async () => {
       const { routerId, token } = await router('erott')

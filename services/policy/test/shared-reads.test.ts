@@ -1,5 +1,4 @@
 import { kinds } from '@overlay/model'
-import { deferred } from '@overlay/process/async'
 import { expect, test, vi } from 'vitest'
 import { admin, as, named, networkOfFile } from './network.js'
 
@@ -35,7 +34,7 @@ async function readsOf(kind: string, work: () => Promise<unknown>): Promise<numb
 
 /** Holds the answer to the next statement until `release` is called. */
 function holdNext(): { readonly begun: Promise<void>; release(): void } {
-  const [begun, released] = [deferred(), deferred()]
+  const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   statements.mockImplementationOnce(async (...statement) => {
     const answer = await query(...statement)
     begun.resolve()

@@ -1,4 +1,3 @@
-import { deferred } from '@overlay/process/async'
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
@@ -156,7 +155,7 @@ test('that a circuit has ended is forgotten when its routers have received it', 
 test('nothing is forgotten while a router has not taken all that it missed', async () => {
   await using network = await startNetwork()
   const r1 = network.routers.get('r1')
-  const taking = deferred()
+  const taking = Promise.withResolvers<void>()
   const sent: number[] = []
   const drained = (): Promise<void> => {
     sent.push(r1.unroutes.length)

@@ -7,7 +7,6 @@ import {
   peerDataKey,
   routeErrorCode,
 } from '@overlay/channel'
-import { deferred } from '@overlay/process/async'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { routePath } from '../src/store/circuit.js'
@@ -163,7 +162,7 @@ test('a session that ends while its circuit is set up gets none', async () => {
   const { db } = network
   const replica = network.replica('a')
   const r1 = network.routers.get('r1')
-  const [deleted, commit] = [deferred(), deferred()]
+  const [deleted, commit] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const ending = db.transaction(undefined, async (tx) => {
     await tx.query(sql`delete from session where id = 's1'`)
     deleted.resolve()

@@ -1,5 +1,4 @@
 import { ctrlType, headerKey } from '@overlay/channel'
-import { deferred } from '@overlay/process/async'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { type FakeRouter, startTerminators } from './router-terminators.js'
@@ -41,8 +40,8 @@ test('a router that repeats the request leaves connections to the database to ot
   await db.query(sql`
     insert into terminator (id, service_id, router_id, binding, address, precedence)
     select 't' || i, 'wiki', 'r1', 'edge', 'a', 'default' from generate_series(1, 600) as i`)
-  const { promise: released, resolve: release } = deferred()
-  const { promise: locked, resolve: hold } = deferred()
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  const { promise: locked, resolve: hold } = Promise.withResolvers<void>()
   const holding = db.transaction(undefined, async (tx) => {
     await tx.query(sql`select from terminator for update`)
     hold()

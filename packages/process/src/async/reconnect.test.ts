@@ -1,6 +1,5 @@
 import { getEventListeners } from 'node:events'
 import { expect, test } from 'vitest'
-import { deferred } from './deferred.js'
 import { reconnect, withWatchdog } from './reconnect.js'
 
 const pauses = { firstMs: 1, longestMs: 2 }
@@ -38,7 +37,7 @@ test('connects at once after a return, and after a pause when a connection fails
 
 test('a pause ends when the signal is aborted', async () => {
   const stop = new AbortController()
-  const failed = deferred()
+  const failed = Promise.withResolvers<void>()
   const running = reconnect({
     firstMs: 60_000,
     longestMs: 60_000,

@@ -1,6 +1,5 @@
 import { openLocalServices } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { deferred } from '../async/deferred.js'
 import { mostSockets } from '../open-files.js'
 import { type Health, healthInTime, type OpsOptions, serveOps } from '../ops.js'
 import { dropRights, isStopping, untilStopped } from '../process.js'
@@ -106,7 +105,7 @@ function combinedHealth(healths: readonly Health[]): Health {
 /** Opens when `count` have arrived. */
 function latch(count: number): { arrive(): void; readonly opened: Promise<void> } {
   let missing = count
-  const { promise: opened, resolve } = deferred()
+  const { promise: opened, resolve } = Promise.withResolvers<void>()
   if (missing === 0) resolve()
   return {
     arrive() {

@@ -18,7 +18,7 @@ interface Presented {
 /**
  * The certificate that the client presented on this connection, unverified, without the others. Node looks for the
  * issuers of each when all are read, which costs several times as much. `getPeerX509Certificate` would cost less, but it
- * takes the chain out of the TLS session, and Node 20 never frees it.
+ * takes the chain out of the TLS session.
  */
 export function presentedLeaf(socket: TLSSocket): Buffer | undefined {
   const known = leaves.get(socket)

@@ -2,7 +2,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { followers, metrics } from '@overlay/process'
 import {
   type Connection,
-  deferred,
   openBackoff,
   openDemand,
   openLimit,
@@ -87,7 +86,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
     if (signs === atRest) watching.abort(demand)
   })
   const waiters = openWaiters(() => applied)
-  const firstLoad = deferred()
+  const firstLoad = Promise.withResolvers<void>()
   const serially = openSerial()
 
   /** After a failure the position of the sink is unknown. */

@@ -31,7 +31,7 @@ export class Refused extends Error {
 
 /** Throws Refused unless the network has issued the certificate of the peer, and it is valid. */
 export function verifiedFingerprint(socket: TLSSocket): string {
-  const { raw } = socket.getPeerCertificate() // `getPeerX509Certificate` leaks the chain with Node 20
+  const { raw } = socket.getPeerCertificate() // `getPeerX509Certificate` takes the chain out of the TLS session
   if (!raw) throw new Refused('no-certificate')
   if (!socket.authorized) throw new Refused('untrusted', String(socket.authorizationError))
   return fingerprintOf({ raw })

@@ -1,6 +1,5 @@
 import type { Channel } from '@overlay/channel'
 import { openLog } from '@overlay/process'
-import { deferred } from '@overlay/process/async'
 import { Fault } from '@overlay/rpc'
 import { expect, test, vi } from 'vitest'
 import type { RouterChannel } from '../channel/router-channel.js'
@@ -66,7 +65,7 @@ test('a failure of the task fails its message, and is not repeated', async () =>
 
 test('a message that arrives while the database answers waits until it is stored', async () => {
   const { queue } = startQueue()
-  const { promise, resolve } = deferred()
+  const { promise, resolve } = Promise.withResolvers<void>()
   const order: string[] = []
   const first = queue(1, () => promise.then(() => void order.push('stored')))
   const answered = first.then(() => order.push('answered'))

@@ -1,4 +1,4 @@
-import { deferred, openBackoff, openSerial } from '@overlay/process/async'
+import { openBackoff, openSerial } from '@overlay/process/async'
 import { isAway } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { RouterChannel } from '../channel/router-channel.js'
@@ -43,7 +43,7 @@ export function openReportQueue(
 
   /** Waits for the task or until the database is away. Failures of the task are logged if its message no longer waits. */
   async function whileHeld(running: Promise<void>): Promise<void> {
-    const { promise: released, resolve } = deferred()
+    const { promise: released, resolve } = Promise.withResolvers<void>()
     held.add(resolve)
     if (!backoff.isReset()) resolve()
     let isHeld = true

@@ -8,7 +8,6 @@ import {
   type Message,
   openChannel,
 } from '@overlay/channel'
-import { deferred } from '@overlay/process/async'
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { RouterChannel } from '../channel/router-channel.js'
@@ -75,7 +74,7 @@ test('many dials at a time do not keep the answers of their router away', async 
 })
 
 test('a circuit whose router has left meanwhile is ended', async () => {
-  const [asked, opened] = [deferred<void>(), deferred<OpenedCircuit>()]
+  const [asked, opened] = [Promise.withResolvers<void>(), Promise.withResolvers<OpenedCircuit>()]
   using connection = connect(async () => {
     asked.resolve()
     return opened.promise
