@@ -25,21 +25,21 @@ export const gatewaySettings = {
     'callback',
     'URIs to which a sign-in by OpenID Connect may return, separated by commas. The port may be `*`',
   ),
-  logoutRedirects: uris(
-    'OVERLAY_OIDC_LOGOUT_REDIRECTS',
-    'logout',
-    'URIs to which signing out by OpenID Connect may return, in the same form',
-  ),
+  logoutRedirects: uris('OVERLAY_OIDC_LOGOUT_REDIRECTS', 'logout', 'URIs to which a sign-out may return'),
   ...connectionSettings,
   requestsPerSource: setting.number(
     'OVERLAY_MAX_REQUESTS_PER_SOURCE',
-    'Requests in a second of one IPv4 address or IPv6 /64 network to one gateway; 0: limited only while the gateway has no time to spare',
+    'Requests in a second of one IPv4 address or IPv6 /64 network to one gateway; 0: limited only while the gateway is saturated',
     { min: 0, default: 0 },
   ),
-  requestsPerSession: setting.number('OVERLAY_MAX_REQUESTS_PER_SESSION', 'The same for one API session', {
-    min: 0,
-    default: 0,
-  }),
+  requestsPerSession: setting.number(
+    'OVERLAY_MAX_REQUESTS_PER_SESSION',
+    'Requests in a second of one API session to one gateway; 0: limited only while the gateway is saturated',
+    {
+      min: 0,
+      default: 0,
+    },
+  ),
   identityPeers: peersSetting('identity'),
   pkiPeers: peersSetting('pki'),
   policyPeers: peersSetting('policy'),

@@ -10,11 +10,13 @@ test('the table of settings in the documentation matches the declarations', asyn
     ...settingsOfProcesses,
     ...settingsOfCommands,
   })
+    .replaceAll('gateway, identity, pki, policy, sessions', 'all processes')
+    .replaceAll('identity, pki, policy, sessions', 'all services')
   await expect(`# Settings
 
-All settings are environment variables. A process reads them once, at start, and reports all invalid ones together. On
-one machine, set only those that the launcher reads: it passes all settings to the processes. On Kubernetes, the commands
-\`migrate\`, \`pki-init\` and \`identity-init\` do what the launcher does before it starts them.
+All settings are environment variables, read once at the start. On one machine, the launcher passes them to the processes
+and chooses those that must be set. On Kubernetes, the commands \`migrate\`, \`pki-init\` and \`identity-init\` do what the
+launcher does before it starts the processes. Services are identity, pki, policy and sessions; processes are these and gateway.
 
 ${table}`).toMatchFileSnapshot('../../docs/settings.md')
 })

@@ -23,14 +23,14 @@ export const launcherSettings = {
   listen: setting.optional(
     setting.address(
       'OVERLAY_LISTEN',
-      'Address at which the gateway listens; if not set, the port of `OVERLAY_ADDRESS`, on the loopback interface if its host is a loopback name, otherwise on all interfaces',
+      'Address at which the gateway listens; if not set, the port of `OVERLAY_ADDRESS`, on the loopback interface if its host is a loopback name, otherwise on all',
     ),
   ),
   ctrlAddress: ctrlAddressSetting,
   ctrlListen: setting.optional(
     setting.address(
       'OVERLAY_CTRL_LISTEN',
-      'Address at which this replica listens for routers; if not set, it takes no connections of routers. The launcher takes the port of `OVERLAY_CTRL_ADDRESS`, as with `OVERLAY_LISTEN`',
+      'Address at which this replica listens for routers; if not set, none. The launcher uses the port of `OVERLAY_CTRL_ADDRESS`, as with `OVERLAY_LISTEN`',
     ),
   ),
   adminUsername: setting.text(
@@ -49,7 +49,7 @@ export const launcherSettings = {
   ),
   uid: setting.number(
     'OVERLAY_UID',
-    'User and group id of the processes if root starts the product; Postgres gets the next one. 0: processes remain root',
+    'User and group id of the processes if root starts the product; Postgres gets the next one. 0: they remain root',
     { min: 1, max: 2 ** 32 - 3, orZero: true, default: DEFAULT_UID },
   ),
   databaseUrl: setting.optional(
@@ -60,7 +60,7 @@ export const launcherSettings = {
   natsUrl: setting.optional(
     setting.url(
       'NATS_URL',
-      'NATS server for hints between replicas, or several of a cluster, separated by commas; if not set, the launcher starts a bus',
+      'NATS server, or several of a cluster, separated by commas; if not set, the launcher runs a bus',
       {
         schemes: ['nats', 'tls'],
         isList: true,
@@ -75,14 +75,14 @@ export const launcherSettings = {
   snapshots: setting.optional(
     setting.text(
       'OVERLAY_SNAPSHOTS',
-      'Directory of database snapshots, the same for all services; if not set, `snapshots` in `OVERLAY_HOME`',
+      'Directory of [snapshots](operations.md#snapshots), the same for all services; with the launcher, by default in `OVERLAY_HOME`',
     ),
   ),
   console: consoleSetting,
   metricsAddress: setting.optional(
     setting.address(
       'OVERLAY_METRICS_ADDRESS',
-      'Address at which the launcher serves health and metrics of all processes; keep it private. If not set, `127.0.0.1:9962`, or a free port if another program has taken it',
+      'Address of health and metrics of all processes; keep it private. If not set, `127.0.0.1:9962`, or a free port if it is taken',
     ),
   ),
   grpcHealthListen: processSettings.grpcHealthListen,
@@ -100,7 +100,7 @@ export const launcherSettings = {
   }),
   silenceSeconds: setting.number(
     'OVERLAY_SILENCE_SECONDS',
-    'Time without an answer after which a process is restarted; 0: never, for debuggers',
+    'Time without a response after which a process is restarted; 0: never',
     { min: 6, max: 86_400, orZero: true, default: 30 },
   ),
 }

@@ -73,12 +73,12 @@ export const metrics = {
   ),
   connectionsRefused: counter(
     'overlay_connections_refused_total',
-    'Connections refused, by limit (total, source), for a bad PROXY header (header), one from an address that is not listed (proxy), plain HTTP (http) or certificates beyond any chain (certificates)',
+    'Connections refused, by limit (total, source), or for a bad PROXY header (header), one from an unlisted address (proxy), plain HTTP (http), excessive certificates (certificates)',
     ['reason'],
   ),
   requestsHeld: counter(
     'overlay_requests_held_total',
-    'Requests above the share of their source or session, by what they were counted for (source, session) and outcome (waited, refused)',
+    'Requests above the share of their source or session, by which of them and outcome (waited, refused)',
     ['by', 'outcome'],
   ),
   streams: gauge('overlay_streams', 'Open event streams of administrators'),
@@ -88,18 +88,15 @@ export const metrics = {
     ['method', 'code'],
   ),
   /** Without labels, so that it begins with 0 and the first one is an increase. */
-  defects: counter(
-    'overlay_defects_total',
-    'Errors that the product does not expect, as each part sees them; the log has them at level error',
-  ),
+  defects: counter('overlay_defects_total', 'Unexpected errors; the log has them at level error'),
   rpcRefused: counter(
     'overlay_rpc_refused_total',
-    'Connections of other processes (method: none) and their calls that were refused, by method and by the service that the certificate names (none: no valid one)',
+    'Refused calls and connections (method: none) of other processes, by method and by the service that the certificate names (none: no valid one)',
     ['method', 'caller'],
   ),
   peerCertificateExpiry: new Gauge({
     name: 'overlay_peer_certificate_expiry_timestamp_seconds',
-    help: 'Expiry of the certificate that this process presents to a peer (process, database, bus), or of its authorities if that is earlier',
+    help: 'Expiry of the certificate that this process presents to a peer (process, database, bus), or of its authorities if earlier',
     labelNames: ['peer'],
     registers,
     collect() {
@@ -108,7 +105,7 @@ export const metrics = {
   }),
   peerCertificateRefused: counter(
     'overlay_peer_certificate_refused_total',
-    'Unusable certificates found while the last valid one stays in use, by peer (process, database, bus)',
+    'Unusable certificates found, by peer; the last valid one stays in use',
     ['peer'],
   ),
   poolConnections: new Gauge({
@@ -135,7 +132,7 @@ export const metrics = {
   }),
   databaseRepeated: counter(
     'overlay_database_repeated_total',
-    'Transactions repeated after a deadlock or a serialization failure, and statements and transactions whose connection the administrator of the server has ended',
+    'Transactions repeated after a deadlock or a serialization failure, and work whose connection the server has ended',
     ['schema'],
   ),
   writeFallbacks: counter(
@@ -150,14 +147,12 @@ export const metrics = {
   queueRefused: counter('overlay_queue_refused_total', 'Tasks refused because a bounded queue was full', [
     'queue',
   ]),
-  queueRefusedAt: gauge(
-    'overlay_queue_refused_timestamp_seconds',
-    'Time of the last task that was refused because a bounded queue was full',
-    ['queue'],
-  ),
+  queueRefusedAt: gauge('overlay_queue_refused_timestamp_seconds', 'Time of the last refused task', [
+    'queue',
+  ]),
   databaseAnswered: gauge(
     'overlay_database_answered_timestamp_seconds',
-    'Time of the last read of the change log of its own schema, which every service repeats every second, or every 1.6 s at rest',
+    'Time of the last read of the change log of its own schema',
     ['schema'],
   ),
   streamPosition: gauge(
@@ -167,7 +162,7 @@ export const metrics = {
   ),
   followPosition: new Gauge({
     name: 'overlay_follow_position',
-    help: 'Number of the last change of another schema that this process has applied; of several followers, the last one counts',
+    help: 'Number of the last change of another schema that this process has applied; of several followers, the lowest one',
     labelNames: ['schema'],
     registers,
     collect() {
@@ -180,7 +175,7 @@ export const metrics = {
   }),
   followHeard: new Gauge({
     name: 'overlay_follow_heard_timestamp_seconds',
-    help: 'Time of the last message from the owner of another schema; of several followers, the most silent one counts',
+    help: 'Time of the last message from the owner of another schema; of several followers, the earliest',
     labelNames: ['schema'],
     registers,
     collect() {
@@ -198,16 +193,16 @@ export const metrics = {
   ),
   revocationPending: gauge(
     'overlay_revocation_pending_seconds',
-    'Age of the oldest revocation whose sessions are not all checked; 0: none is pending',
+    'Age of the oldest pending revocation; 0: none',
   ),
   followPoisonous: counter(
     'overlay_follow_poisonous_total',
-    'Changes that could not be applied as received: the row was loaded separately (reloaded), or cannot be read (unknown)',
+    'Changes that could not be applied as received: the row was loaded (reloaded), or cannot be read (unknown)',
     ['schema', 'kind', 'outcome'],
   ),
   followLoadFailed: counter(
     'overlay_follow_load_failed_total',
-    'Failed loads of all rows of a schema, by follower and cause: the owner or the database was unavailable (unavailable), or another one (error)',
+    'Failed loads of all rows of a schema, by follower and cause (unavailable: the owner or the database; error)',
     ['schema', 'follower', 'cause'],
   ),
   waitExpired: counter(
@@ -217,11 +212,11 @@ export const metrics = {
   ),
   readsRepeated: counter(
     'overlay_reads_repeated_total',
-    'Reads of services by clients that were repeated, because what the client sees changed meanwhile',
+    'Reads of services repeated because the view of the client changed meanwhile',
   ),
   pushLate: counter(
     'overlay_push_late_total',
-    'Logins and new certificates answered before all routers had been sent the credentials',
+    'Logins and new certificates answered before all routers had the credentials',
   ),
   busConnected: new Gauge({
     name: 'overlay_bus_connected',
@@ -238,12 +233,12 @@ export const metrics = {
   ),
   loginRefused: counter(
     'overlay_login_refused_total',
-    'Refused logins, codes of second factors (totp), and requests to the token endpoint (code, refresh, exchange, grant), by method and reason',
+    'Refused logins, codes (totp), and requests to the token endpoint (code, refresh, exchange, grant), by method and reason',
     ['method', 'reason'],
   ),
   guessesPaused: counter(
     'overlay_guesses_paused_total',
-    'Pauses that began after wrong guesses of a secret, by kind of secret and by what is counted together (account-at-source, account, source)',
+    'Pauses after wrong guesses, by kind of secret and scope (account-at-source, account, source)',
     ['kind', 'scope'],
   ),
   identitiesLocked: counter(
@@ -272,12 +267,12 @@ export const metrics = {
   ),
   routerMessages: counter(
     'overlay_router_messages_total',
-    'Messages of routers, by type and result (ok, failed, malformed; dropped: this type is not used; oversized: beyond the limits, and dropped)',
+    'Messages of routers, by type and result (ok, failed, malformed; dropped: not used; oversized: above the limits)',
     ['type', 'result'],
   ),
   routerMessagesLost: counter(
     'overlay_router_messages_lost_total',
-    'Messages without a reply that did not reach their router: it is offline, or its replica does not answer',
+    'Messages that did not reach their router: it is offline, or its replica does not answer',
   ),
   healthChecks: counter(
     'overlay_health_checks_total',
@@ -286,27 +281,27 @@ export const metrics = {
   ),
   certificateExpiry: gauge(
     'overlay_certificate_expiry_timestamp_seconds',
-    'Expiry of the certificate of a key of the network, by role (root, signing, server) and state (next, active, retired: the first of them)',
+    'Expiry of the certificate of a key of the network, by role (root, signing, server) and state (next, active, retired: the earliest)',
     ['role', 'state'],
   ),
   keyRenewal: gauge(
     'overlay_key_renewal_timestamp_seconds',
-    'Time at which the active key of a role (root, signing, token) is due for replacement, or the certificate of the server. Keys that the operator has provided have none',
+    'Time at which a generated key (root, signing, token) or the certificate of the server is due for replacement',
     ['role'],
   ),
   accessTokenRefused: counter(
     'overlay_access_token_refused_total',
-    'Refused access tokens, by what is wrong with them (size, header, key, signature, claims, expired; session: it has ended)',
+    'Refused access tokens, by reason (size, header, key, signature, claims, expired; session: it has ended)',
     ['reason'],
   ),
   providedKeyRefused: gauge(
     'overlay_provided_key_refused',
-    'Keys that the operator provides (signing, server, token): 1 while the files cannot be used, and the last key stays',
+    '1 while the files of a provided key (signing, server, token) are unusable, and the last key stays',
     ['role'],
   ),
   tokenKeyRotation: gaugeIfSet(
     'overlay_token_key_rotation_timestamp_seconds',
-    'Time at which the key that signs tokens is due for replacement; replicas check each hour',
+    'Time at which the key that signs tokens is due for replacement',
   ),
   circuitOpen: histogram(
     'overlay_circuit_open_seconds',
@@ -325,17 +320,17 @@ export const metrics = {
   ),
   routerClaimRefused: counter(
     'overlay_router_claims_refused_total',
-    'Claims of routers about the access of their clients that were refused, by reason (session, api-session, type, certificate, router, service)',
+    'Refused claims of routers about the access of their clients, by reason (session, api-session, type, certificate, router, service)',
     ['reason'],
   ),
   routerForeign: counter(
     'overlay_router_foreign_total',
-    'Messages of routers about the circuits, links, terminators or sessions of others: refused, by subject',
+    'Refused messages of routers about circuits, links, terminators or sessions of others, by subject',
     ['subject'],
   ),
   traceSpans: counter(
     'overlay_trace_spans_total',
-    'Spans of traces, by what became of them (sent, failed, dropped: too many waited for the collector)',
+    'Spans of traces, by result (sent, failed, dropped: too many waited)',
     ['result'],
   ),
   cacheRequests: counter('overlay_cache_requests_total', 'Look-ups in a cache, by result (hit, miss)', [

@@ -5,14 +5,14 @@ import { tracingSettings } from './tracing-settings.js'
 export const natsTlsSetting = setting.optional(
   setting.text(
     'OVERLAY_NATS_TLS',
-    'Directory with `ca.crt`, the authorities of the NATS servers, and `tls.crt` with `tls.key` if they require a certificate. Read again when it changes. TLS is then required',
+    'Directory with the same files for [NATS](operations.md#external-nats); TLS is then required',
   ),
 )
 
 export const databaseTlsSetting = setting.optional(
   setting.text(
     'OVERLAY_DATABASE_TLS',
-    'Directory with `ca.crt`, the authorities of the database server, and `tls.crt` with `tls.key` if it requires a certificate. Read again when it changes. Connections then use `sslmode=verify-full`, unless the URL has another one',
+    'Directory with [certificates for Postgres](operations.md#tls-to-postgres): `ca.crt`, and `tls.crt` with `tls.key` if the server requires one',
   ),
 )
 
@@ -22,12 +22,12 @@ export const processSettings = {
   grpcHealthListen: setting.optional(
     setting.address(
       'OVERLAY_GRPC_HEALTH_LISTEN',
-      'Address of the standard gRPC health service, in plain text, for probes of Kubernetes; keep it private. If not set, it is served on the ports of the services only. The launcher gives this port to the gateway and the following ones to the other processes',
+      'Address of the [gRPC health service](operations.md#health-and-metrics) in plain text; keep it private',
     ),
   ),
   tls: setting.text(
     'OVERLAY_TLS',
-    'Directory with the certificate of the process for the others: `tls.crt`, with the name of its service as DNS name and for both sides of connections, `tls.key` and `ca.crt`. Read again when they change',
+    'Directory with the certificate of the process: `tls.crt`, with the name of its service as DNS name and for both sides of connections, `tls.key` and `ca.crt`. Read again when they change',
   ),
   logLevel: setting.oneOf(
     'OVERLAY_LOG_LEVEL',
@@ -45,18 +45,18 @@ export const processSettings = {
 export const connectionSettings = {
   maxConnections: setting.number(
     'OVERLAY_MAX_CONNECTIONS',
-    'Maximum of open connections of clients to one gateway, or of routers to one replica of sessions. The limit of open files of the process lowers it',
+    'Maximum of open connections of clients to one gateway, or of routers to one replica of sessions; lowered by the limit of open files',
     { min: 1, default: 20_000 },
   ),
   maxConnectionsPerSource: setting.number(
     'OVERLAY_MAX_CONNECTIONS_PER_SOURCE',
-    'The same for one IPv4 address or IPv6 /64 network. Many endpoints may share an address',
+    'The same for one IPv4 address or IPv6 /64 network',
     { min: 1, default: 5000 },
   ),
   proxyProtocolFrom: setting.optional(
     setting.networks(
       'OVERLAY_PROXY_PROTOCOL_FROM',
-      'Balancers that send the PROXY protocol (version 1 or 2): addresses and networks such as `10.0.0.0/8`, separated by commas. List only balancers that always send the header; through others, clients can claim any address',
+      'Addresses and networks (`10.0.0.0/8`) of balancers that send the PROXY protocol, separated by commas. List only those that always send it; through others, clients can claim any address',
     ),
   ),
 }
@@ -97,7 +97,7 @@ export const serviceSettings = {
 
 export const keySecretSetting = setting.secret(
   'OVERLAY_KEY_SECRET',
-  'Encrypts the private keys of pki, or the second factors of identity, in the database. Use different values for the two. Data cannot be recovered without it',
+  'Encrypts the private keys of pki, or the second factors of identity, in the database: different values. Data cannot be recovered without it',
   { min: 32 },
 )
 
@@ -134,7 +134,7 @@ export const ctrlAddressSetting = setting.address(
 export const consoleSetting = setting.optional(
   setting.text(
     'OVERLAY_CONSOLE',
-    'Directory of a built web console, which the gateway serves at `/zac/`; if not set, none is served',
+    'Directory of a built [web console](operations.md#web-console), served at `/zac/`',
   ),
 )
 
@@ -142,5 +142,5 @@ export const consoleSetting = setting.optional(
 export const peersSetting = (service: Service): Setting<string> =>
   setting.endpoints(
     `OVERLAY_${service.toUpperCase()}_PEERS`,
-    `Addresses of all replicas of ${service}, separated by commas. \`dns:host:port\` stands for all addresses of a name, which is looked up again every few seconds`,
+    `Addresses of all replicas of ${service}, separated by commas; \`dns:host:port\`: all addresses of a name`,
   )

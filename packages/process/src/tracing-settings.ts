@@ -14,16 +14,14 @@ export const tracingSettings = {
   otlpEndpoint: setting.optional(
     setting.url(
       'OTEL_EXPORTER_OTLP_ENDPOINT',
-      'OpenTelemetry collector to which traces are sent by OTLP over HTTP, such as `http://collector:4318`; if not set, none are recorded ([telemetry](telemetry.md#traces))',
+      'OpenTelemetry collector of [traces](telemetry.md#traces), such as `http://collector:4318`; if not set, none are recorded',
       { schemes },
     ),
   ),
   otlpTracesEndpoint: setting.optional(
-    setting.url(
-      'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
-      'The same as the whole URL for traces, without `/v1/traces` added; it takes precedence',
-      { schemes },
-    ),
+    setting.url('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'The same as a complete URL; it takes precedence', {
+      schemes,
+    }),
   ),
   otlpProtocol: setting.oneOf(
     'OTEL_EXPORTER_OTLP_PROTOCOL',
@@ -40,21 +38,17 @@ export const tracingSettings = {
   ),
   otlpTimeoutMs: setting.number(
     'OTEL_EXPORTER_OTLP_TIMEOUT',
-    'Milliseconds for sending spans, with repetitions; a process that stops waits as long for a collector that is away',
+    'Milliseconds for sending spans, with repetitions, also when a process stops',
     { min: 100, max: 10_000, default: 3000 },
   ),
   otelServiceName: setting.optional(
     setting.text(
       'OTEL_SERVICE_NAME',
-      'Name of the process in traces; if not set, `overlay` for all parts in one process, otherwise `overlay-gateway`, `overlay-identity` and so on. The launcher would give one name to all processes',
+      'Name of the process in traces; if not set, `overlay`, or `overlay-gateway` and so on. With the launcher, all processes have this name',
     ),
   ),
   otelResource: setting.optional(
-    pairs(
-      'OTEL_RESOURCE_ATTRIBUTES',
-      'Further facts about the process in traces: `name=value`, percent-encoded, separated by commas',
-      false,
-    ),
+    pairs('OTEL_RESOURCE_ATTRIBUTES', 'Further attributes of the process, in the same form', false),
   ),
   otelSampler: setting.oneOf(
     'OTEL_TRACES_SAMPLER',
@@ -66,7 +60,7 @@ export const tracingSettings = {
     'OTEL_TRACES_SAMPLER_ARG',
     'Share of requests that the `…traceidratio` samplers trace, from 0 to 1',
   ),
-  otelDisabled: setting.flag('OTEL_SDK_DISABLED', 'No traces are recorded, whatever else is set', {
+  otelDisabled: setting.flag('OTEL_SDK_DISABLED', 'Record no traces', {
     default: false,
   }),
 }

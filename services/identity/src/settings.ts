@@ -89,29 +89,29 @@ export const identitySettings = {
   ),
   tokenSkewSeconds: setting.number(
     'OVERLAY_TOKEN_CLOCK_SKEW_SECONDS',
-    'How far the clocks of external JWT signers may differ, for the claims exp and nbf',
+    'How far the clocks of external JWT signers may differ',
     { max: 300, default: 5 },
   ),
   tokensWithoutExpiry: setting.flag(
     'OVERLAY_TOKENS_WITHOUT_EXPIRY',
-    'Accept external tokens without the claim exp. They never expire',
+    'Accept external tokens without `exp`. They never expire',
     { default: false },
   ),
   jwksHttp: setting.flag(
     'OVERLAY_JWKS_HTTP',
-    'Fetch keys of external JWT signers from http addresses, too. An attacker who changes that traffic can log in as any identity',
+    'Fetch these keys from http addresses, too. An attacker who changes that traffic can log in as any identity',
     { default: false },
   ),
   jwksNetworks: setting.optional(
     setting.networks(
       'OVERLAY_JWKS_NETWORKS',
-      'Private networks (`10.1.0.0/16`, `127.0.0.1`) from which keys of external JWT signers may be fetched; otherwise only from public addresses',
+      'Private networks (`10.1.0.0/16`, `127.0.0.1`) from which these keys may be fetched, besides public addresses',
     ),
   ),
   jwksAuthorities: setting.optional(
     setting.text(
       'OVERLAY_JWKS_CA',
-      'PEM file with authorities that are trusted for the addresses of these keys, besides the public ones',
+      'PEM file with authorities to trust for keys of external JWT signers, besides public ones',
     ),
   ),
 }

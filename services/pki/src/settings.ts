@@ -20,7 +20,7 @@ const DAY_MS = 86_400_000
 export const trustDomainSetting = setting.optional({
   ...setting.text(
     'OVERLAY_TRUST_DOMAIN',
-    'Name of the network in SPIFFE ids, such as `net.example`. Read when the first keys are made; later, another name is refused. If not set, the one that provided certificates name, or the SHA-1 digest of the root of a provided signing authority, or a random one',
+    'Name of the network in SPIFFE ids, such as `net.example`, [fixed with the first keys](operations.md#keys-of-your-own)',
   ),
   parse: (text = '') => trustDomainOfText(text),
 })
@@ -30,13 +30,13 @@ export const tokenKeySettings = {
   ...tokenSettings,
   tokenKeyDays: setting.number(
     'OVERLAY_TOKEN_KEY_DAYS',
-    'Time after which the key that signs tokens is replaced. Tokens that it has signed stay valid',
+    'Time after which the key that signs tokens is replaced',
     { min: 1, max: 3650, default: 30 },
   ),
   tokenKeysSince: setting.optional({
     ...setting.text(
       'OVERLAY_TOKEN_KEYS_SINCE',
-      'For emergencies: a time such as `2026-01-31T12:00:00Z`. Keys of tokens that were created before are removed at the start, and their tokens become invalid',
+      'For emergencies: a time such as `2026-01-31T12:00:00Z`. Older keys of tokens are removed at the start, and their tokens become invalid',
     ),
     parse: (text = '') => timeIn(text),
   }),
@@ -67,14 +67,14 @@ export const pkiSettings = {
   routerNames: {
     ...setting.text(
       'OVERLAY_ROUTER_NAMES',
-      'Host names, addresses and subnets that certificates of routers may contain, separated by commas: `*.example.org`, `[name].example.org`, `[id].example.org`, `10.0.0.0/8`; empty: all except those of the product. Exact names and addresses, and names with `[name]` or `[id]`, may also be wildcards or those of several routers',
+      'Hosts that certificates of routers may contain, separated by commas: `*.example.org`, `[name].example.org`, `[id].example.org`, `10.0.0.0/8`; empty: all except those of the product. Exact ones, and those with `[name]` or `[id]`, may be wildcards or belong to several routers',
       { default: '' },
     ),
     parse: (text = '') => namePatternsIn(text),
   },
   identityMinutes: setting.number(
     'OVERLAY_ENROLLMENT_MINUTES',
-    'Lifetime of an enrollment of an identity that does not set its own',
+    'Default lifetime of an enrollment of an identity',
     minutes,
   ),
   routerMinutes: setting.number(

@@ -5,7 +5,7 @@ const providedKey = (env: string, what: string) =>
   setting.optional(
     setting.text(
       env,
-      `Your own ${what}: a directory with \`tls.crt\`, \`tls.key\`, \`ca.crt\` and optionally \`passphrase\`, or with \`keystore.p12\`; or a file in PEM or PKCS#12. If not set, it is generated`,
+      `[Your own](operations.md#keys-of-your-own) ${what}: a directory or a file; if not set, it is generated`,
     ),
   )
 const passphraseFile = (env: string) =>
