@@ -10,11 +10,9 @@ export const sessionsSettings = {
       'Address at which this replica listens for routers; if not set, none. The launcher uses the port of `OVERLAY_CTRL_ADDRESS`, as with `OVERLAY_LISTEN`',
     ),
   ),
-  ctrlId: setting.text(
-    'OVERLAY_CTRL_ID',
-    'Id by which routers know this replica: unique and permanent',
-    { default: 'sessions' },
-  ),
+  ctrlId: setting.text('OVERLAY_CTRL_ID', 'Id by which routers know this replica: unique and permanent', {
+    default: 'sessions',
+  }),
   identityPeers: peersSetting('identity'),
   pkiPeers: peersSetting('pki'),
   policyPeers: peersSetting('policy'),
