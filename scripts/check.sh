@@ -1,5 +1,5 @@
 #!/bin/sh
-# Types and style: what can be checked without running the product.
+# Types, style and imports: what can be checked without running the product.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/prepare.sh
@@ -7,3 +7,4 @@ cd "$(dirname "$0")/.."
 prepare_install with-tools
 node_modules/.bin/tsc --noEmit
 node_modules/.bin/biome check .
+node scripts/check-imports.ts
