@@ -2,12 +2,14 @@ import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promise
 import { dirname, join } from 'node:path'
 import {
   checkContents,
+  collectSchema,
   exportSchema,
   type Manifest,
+  nameOfTime,
   readManifest,
   type StoredSchema,
   type StoredTable,
-  sync,
+  saveDirectory,
   writeManifest,
 } from '@overlay/maintenance/snapshot'
 import { withClient } from '@overlay/store/postgres/migrate'
@@ -38,27 +40,24 @@ export interface Backup {
  * appears when it is complete, or not at all.
  */
 export async function saveBackup({ ownerUrl, home, directory, signal }: BackupOptions): Promise<Backup> {
-  const name = new Date().toISOString().replace(/[-:]|\.\d+/g, '')
-  const [path, unfinished] = [join(directory, name), `${name}.unfinished`]
-  const at = join(directory, unfinished)
-  await mkdir(dirname(directory), { recursive: true }) // with the mode below, other accounts could not enter the parents
-  await mkdir(directory, { recursive: true, mode: 0o700 })
-  await mkdir(at, { mode: 0o700 })
-  try {
+  await mkdir(dirname(directory), { recursive: true }) // with the mode of backups, other accounts could not enter the parents
+  const name = nameOfTime(new Date())
+  const { madeAt, schemas } = await saveDirectory(directory, name, async (unfinished, path) => {
     const manifest = await exportAll(ownerUrl, { snapshots: directory, directory: unfinished }, signal)
-    await copyFiles(home, at)
-    await writeManifest(at, manifest)
-    await verify(at)
+    await copyFiles(home, path)
+    await writeManifest(path, manifest)
+    await verify(path)
     signal.throwIfAborted()
-    await rename(at, path)
-    await sync(directory)
-    const tables = Object.values(manifest.schemas).flatMap(({ tables }) => tables)
-    const sum = (count: (table: StoredTable) => number): number =>
-      tables.reduce((total, table) => total + count(table), 0)
-    return { path, at: manifest.madeAt, rows: sum(({ rows }) => rows), bytes: sum(({ bytes }) => bytes) }
-  } catch (err) {
-    await rm(at, { recursive: true, force: true })
-    throw err
+    return manifest
+  })
+  const tables = Object.values(schemas).flatMap(({ tables }) => tables)
+  const sum = (count: (table: StoredTable) => number): number =>
+    tables.reduce((total, table) => total + count(table), 0)
+  return {
+    path: join(directory, name),
+    at: madeAt,
+    rows: sum(({ rows }) => rows),
+    bytes: sum(({ bytes }) => bytes),
   }
 }
 
@@ -79,14 +78,10 @@ const exportAll = (
     const stored: [string, StoredSchema][] = []
     for (const schema of services) {
       const options = { ...place, snapshot: snapshot.snapshot, maxBytes: Number.MAX_SAFE_INTEGER }
-      const tables: StoredTable[] = []
-      let run: readonly string[] = []
-      for await (const { migrations, ...table } of exportSchema(ownerUrl, schema, options, signal)) {
-        run = migrations
-        tables.push(table)
-      }
-      if (run.length === 0) throw new Error(`the database has no schema ${schema}: start the product once`)
-      stored.push([schema, { migrations: run, tables }])
+      const exported = await collectSchema(exportSchema(ownerUrl, schema, options, signal))
+      if (exported.migrations.length === 0)
+        throw new Error(`the database has no schema ${schema}: start the product once`)
+      stored.push([schema, exported])
     }
     return { format: 1, madeAt: snapshot.at.toISOString(), schemas: Object.fromEntries(stored) }
   })

@@ -1,17 +1,17 @@
-import { mkdir, readdir, rename, rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Context } from '@overlay/rpc'
 import {
   checkSizes,
+  collectSchema,
   type Manifest,
+  nameOfTime,
   type StoredSchema,
-  type StoredTable,
+  saveDirectory,
   writeManifest,
 } from '../snapshot/index.js'
 import type { JobDeps, Maintenance } from './jobs.js'
 import { activeRuns, beginSnapshot, endSnapshot, type Run } from './stored-runs.js'
-
-const UNFINISHED = '.unfinished'
 
 /** Of a process with a directory of snapshots. */
 interface SnapshotDeps extends JobDeps {
@@ -22,28 +22,22 @@ interface SnapshotDeps extends JobDeps {
 export async function saveSnapshot(deps: SnapshotDeps, run: Run, context: Context): Promise<string> {
   const { snapshots, maintenance, snapshotMaxBytes: maxBytes } = deps
   await removeUnfinished(deps)
-  const name = `${new Date().toISOString().replace(/[-:]|\.\d+/g, '')}-${run.id}`
-  const directory = join(snapshots, name + UNFINISHED)
-  await mkdir(directory, { recursive: true, mode: 0o700 })
-  try {
+  const name = `${nameOfTime(new Date())}-${run.id}`
+  await saveDirectory(snapshots, name, async (directory, path) => {
     // all services read the snapshot of this transaction, which stays open until the last one has finished
     const { snapshot, at } = await beginSnapshot(run)
-    const request = { snapshot, directory: name + UNFINISHED, maxBytes }
+    const request = { snapshot, directory, maxBytes }
     const manifest: Manifest = {
       format: 1,
       madeAt: at.toISOString(),
       schemas: await exportAll(maintenance, request, context),
     }
     await endSnapshot(run)
-    await checkSizes(directory, manifest)
-    await writeManifest(directory, manifest)
+    await checkSizes(path, manifest)
+    await writeManifest(path, manifest)
     await run.lock.confirm() // fails when another replica may have begun a snapshot
-    await rename(directory, join(snapshots, name))
-    return name
-  } catch (err) {
-    await rm(directory, { recursive: true, force: true })
-    throw err
-  }
+  })
+  return name
 }
 
 type ExportRequest = Parameters<Maintenance[string]['export']>[0]
@@ -77,14 +71,9 @@ async function exportOne(
   request: ExportRequest,
   context: Context,
 ): Promise<StoredSchema> {
-  const tables: StoredTable[] = []
-  let stored: readonly string[] = []
-  for await (const { migrations, ...table } of service.export(request, context)) {
-    stored = migrations
-    tables.push(table)
-  }
+  const stored = await collectSchema(service.export(request, context))
   context.signal.throwIfAborted() // an aborted stream ends like a complete one
-  return { migrations: stored, tables }
+  return stored
 }
 
 /** Removes the directories of replicas that died during a snapshot. */
