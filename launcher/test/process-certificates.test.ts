@@ -6,9 +6,8 @@ import { join } from 'node:path'
 import { connect, createServer, type PeerCertificate, type TLSSocket } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
 import { openHome } from '../src/home/home.js'
-import { signingAuthority } from '../src/home/internal-authorities.js'
 import { openProcessCertificates } from '../src/home/process-certificates.js'
-import { secretsForNewHome, secretsIn } from '../src/home/secrets.js'
+import { secretsIn } from '../src/home/secrets.js'
 import { accountsOf } from '../src/system/account.js'
 
 const DAY_MS = 86_400_000
@@ -97,49 +96,40 @@ test('a certificate is renewed after a day, all its files at once', async () => 
   ])
 })
 
-test('the authority stays over restarts, and is renewed at two thirds of its life, with an overlap', async () => {
+test('each start has an authority of its own, which is not stored', async () => {
   const { open } = await newHome()
   const first = await open()
   const before = await materialIn(await first.certificates.issue({ name: 'pki', hosts: ['pki'] }))
   await first.close()
-
   const second = await open()
-  const directory = await second.certificates.issue({ name: 'pki', hosts: ['pki'] })
-  expect((await materialIn(directory)).ca).toEqual(before.ca)
-
-  second.at(Date.now() + 6.7 * YEAR_MS)
-  await second.certificates.renew()
-  const announced = await materialIn(directory)
-  expect(authoritiesIn(announced.ca)).toHaveLength(2)
-  expect(isIssuedBy(announced.cert, before.ca)).toBe(true)
-
-  second.at(Date.now() + 6.7 * YEAR_MS + DAY_MS + 1000)
-  await second.certificates.renew()
-  const renewed = await materialIn(directory)
-  expect(renewed.ca).toEqual(announced.ca)
-  expect(isIssuedBy(renewed.cert, before.ca)).toBe(false)
-  expect(isIssuedBy(renewed.cert, authoritiesIn(renewed.ca)[0] ?? '')).toBe(true)
-
-  second.at(Date.now() + 10.1 * YEAR_MS)
-  await second.certificates.renew()
-  expect(authoritiesIn((await materialIn(directory)).ca)).toEqual(authoritiesIn(renewed.ca).slice(0, 1))
-  await second.close()
-  const { home } = await open()
-  expect(home.secrets.internalAuthorities).toHaveLength(1)
+  const after = await materialIn(await second.certificates.issue({ name: 'pki', hosts: ['pki'] }))
+  expect(after.ca).not.toEqual(before.ca)
+  expect(isIssuedBy(after.cert, before.ca)).toBe(false)
+  const stored = await readFile(join(second.home.directory, 'secrets.json'), 'utf8')
+  expect(stored).not.toContain('PRIVATE KEY')
 })
 
-test('an authority from a clock that was ahead is replaced', async () => {
+test('stored authorities of earlier versions are dropped', async () => {
+  const { home } = await (await newHome()).open()
+  const older = { ...home.secrets, internalAuthorities: [{ pem: 'certificate', privateKey: 'key' }] }
+  expect(secretsIn(JSON.stringify(older))).toEqual(home.secrets)
+})
+
+test.each([
+  ['ahead', 30 * DAY_MS],
+  ['behind', -20 * YEAR_MS],
+])('an authority from a clock that was %s is replaced, with all certificates', async (_, offsetMs) => {
   const { open } = await newHome()
-  const ahead = await open(Date.now() + 30 * DAY_MS)
-  await ahead.close()
-  const { certificates } = await open()
+  const { certificates, at } = await open(Date.now() + offsetMs)
   const directory = await certificates.issue({ name: 'pki', hosts: ['pki'] })
+  at(Date.now())
+  await certificates.renew()
   expect(verify(directory)).toContain('OK')
 })
 
 test('a renewal that fails is reported once, and the last certificate stays', async () => {
   const { open } = await newHome()
-  const { certificates, at, home, warnings } = await open()
+  const { certificates, at, warnings } = await open()
   const directory = await certificates.issue({ name: 'pki', hosts: ['pki'] })
   const first = await materialIn(directory)
   const link = join(directory, '..data_new')
@@ -152,24 +142,6 @@ test('a renewal that fails is reported once, and the last certificate stays', as
   await rm(link, { recursive: true })
   await certificates.renew()
   expect((await materialIn(directory)).cert).not.toEqual(first.cert)
-  expect(home.secrets.internalAuthorities).toEqual([]) // those of the start
-})
-
-test('secrets of earlier versions get an authority; a restored home gets its own', async () => {
-  const { open } = await newHome()
-  const { home, certificates, close } = await open()
-  const { internalAuthorities, ...older } = home.secrets
-  expect(secretsIn(JSON.stringify(older)).internalAuthorities).toEqual([])
-  await certificates.issue({ name: 'pki', hosts: ['pki'] })
-  await close()
-  const again = await open()
-  expect(again.home.secrets.internalAuthorities).toHaveLength(1)
-  expect(secretsForNewHome(again.home.secrets).internalAuthorities).toEqual([])
-  expect(internalAuthorities).toEqual([])
-})
-
-test('there is always an authority that signs', () => {
-  expect(() => signingAuthority([], new Date())).toThrow('no authority')
 })
 
 /** A home whose launcher a test starts, at a time of its own. */
@@ -183,7 +155,11 @@ async function newHome() {
       const warnings: string[] = []
       const home = await openHome(join(directory, 'home'), accountsOf(61_000))
       const now = () => new Date(nowMs ?? Date.now())
-      const certificates = await openProcessCertificates({ home, warn: (line) => warnings.push(line), now })
+      const certificates = await openProcessCertificates({
+        directory: home.run.tls,
+        warn: (line) => warnings.push(line),
+        now,
+      })
       let isOpen = true
       const close = async (): Promise<void> => {
         if (!isOpen) return
@@ -217,9 +193,6 @@ const verify = (directory: string, ...options: readonly string[]): string =>
     ['verify', '-x509_strict', ...options, '-CAfile', join(directory, 'ca.crt'), join(directory, 'tls.crt')],
     { encoding: 'utf8' },
   )
-
-const authoritiesIn = (pem: string): readonly string[] =>
-  pem.match(/-----BEGIN[^-]+-----[^-]+-----END[^-]+-----/g) ?? []
 
 const isIssuedBy = (pem: string, authority: string): boolean =>
   new X509Certificate(pem).verify(new X509Certificate(authority).publicKey)

@@ -2,7 +2,6 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openProcessCertificates, type ProcessCertificates } from '../src/home/process-certificates.js'
-import { newSecrets } from '../src/home/secrets.js'
 
 export interface TestCertificates extends ProcessCertificates {
   /** Sets the time of certificates that are issued from now on, and renews those that are due then. */
@@ -18,7 +17,7 @@ export async function testCertificates(time?: Date): Promise<TestCertificates> {
   await chmod(tls, 0o711)
   let at = time
   const certificates = await openProcessCertificates({
-    home: { secrets: newSecrets(), run: { tls }, write: async () => undefined },
+    directory: tls,
     warn: (line) => {
       throw new Error(line)
     },

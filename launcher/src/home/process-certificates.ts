@@ -1,15 +1,19 @@
-import { randomBytes } from 'node:crypto'
+import { generateKeyPair, randomBytes } from 'node:crypto'
 import { chmod, chown, mkdir, readdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { openSerial, runPeriodically } from '@overlay/process/async'
-import { type CertifiedKey, issueProcess, openSigner } from '@overlay/x509'
+import {
+  type CertifiedKey,
+  issueInternalAuthority,
+  issueProcess,
+  notAfterOf,
+  notBeforeOf,
+  openSigner,
+} from '@overlay/x509'
 import type { Account } from '../system/account.js'
 import { errorText } from '../system/error-text.js'
 import { ignoreMissing } from '../system/files.js'
-import type { Home } from './home.js'
-import { secretsFile } from './home-files.js'
-import { newPrivateKey, renewedAuthorities, signingAuthority } from './internal-authorities.js'
-import type { RunDirectory } from './run-directory.js'
 
 /** The certificates by which the processes of this machine trust each other, each in a directory of its own. */
 export interface ProcessCertificates extends AsyncDisposable {
@@ -34,12 +38,13 @@ export interface CertificateOptions {
 }
 
 export interface ProcessCertificatesOptions {
-  readonly home: Pick<Home, 'secrets' | 'write'> & { readonly run: Pick<RunDirectory, 'tls'> }
+  /** Has a directory for each process. */
+  readonly directory: string
   readonly warn: (line: string) => void
   readonly now?: () => Date
 }
 
-const DAY_MS = 86_400_000
+const RENEWAL_MS = 86_400_000
 const CHECK_MS = 60_000
 const LIFE_HOURS = 7 * 24
 
@@ -48,45 +53,41 @@ interface Issued extends CertificateOptions {
   issuedAt: Date
 }
 
+/** Each start has an authority of its own, whose key is never stored: processes do not outlive their launcher. */
 export async function openProcessCertificates({
-  home,
+  directory,
   warn,
   now = () => new Date(),
 }: ProcessCertificatesOptions): Promise<ProcessCertificates> {
   const issued: Issued[] = []
   const serially = openSerial()
-  let authorities = home.secrets.internalAuthorities
+  let authority = await newAuthority(now())
   let reported: string | undefined
-
-  const renewAuthorities = async (): Promise<boolean> => {
-    const due = await renewedAuthorities(authorities, now())
-    if (due === authorities) return false
-    const secrets = { ...home.secrets, internalAuthorities: due }
-    await home.write(secretsFile, `${JSON.stringify(secrets, null, 2)}\n`)
-    authorities = due
-    return true
-  }
 
   const write = async (one: Issued): Promise<void> => {
     const at = now()
     const { name, hosts } = one
-    const { pem, privateKey } = await issueProcess(openSigner(signingAuthority(authorities, at)), {
+    const { pem, privateKey } = await issueProcess(openSigner(authority), {
       privateKey: await newPrivateKey(),
       hosts,
       commonName: name,
       hours: LIFE_HOURS,
       now: at,
     })
-    const files = { 'tls.crt': pem, 'tls.key': privateKey, 'ca.crt': bundleOf(authorities) }
-    await replaceFiles(one.directory, files, one.account)
+    await replaceFiles(
+      one.directory,
+      { 'tls.crt': pem, 'tls.key': privateKey, 'ca.crt': authority.pem },
+      one.account,
+    )
     one.issuedAt = at
   }
 
   const renewAll = async (): Promise<void> => {
-    const areChanged = await renewAuthorities()
+    const isReplaced = !isValid(authority, now()) // the clock was wrong at the start
+    if (isReplaced) authority = await newAuthority(now())
     for (const one of issued) {
       const ageMs = now().getTime() - one.issuedAt.getTime()
-      if (!areChanged && ageMs >= 0 && ageMs < DAY_MS) continue
+      if (!isReplaced && ageMs >= 0 && ageMs < RENEWAL_MS) continue
       await write(one)
       one.onRenewed?.()
     }
@@ -104,12 +105,11 @@ export async function openProcessCertificates({
       },
     )
 
-  await renewAuthorities()
   const renewing = runPeriodically(CHECK_MS, renew)
   return {
     issue: (options) =>
       serially(async () => {
-        const one = { ...options, directory: join(home.run.tls, options.name), issuedAt: now() }
+        const one = { ...options, directory: join(directory, options.name), issuedAt: now() }
         await write(one)
         issued.push(one)
         return one.directory
@@ -119,7 +119,24 @@ export async function openProcessCertificates({
   }
 }
 
-const bundleOf = (authorities: readonly CertifiedKey[]): string => authorities.map(({ pem }) => pem).join('')
+const isValid = ({ pem }: CertifiedKey, now: Date): boolean =>
+  notBeforeOf(pem) <= now && now < notAfterOf(pem)
+
+/** Valid for ten years. Names differ, so that TLS libraries select the issuer by name. */
+const newAuthority = async (now: Date): Promise<CertifiedKey> =>
+  issueInternalAuthority({
+    privateKey: await newPrivateKey(),
+    commonName: `internal authority ${now.toISOString().replace(/\.\d+/, '')}`,
+    now,
+  })
+
+const generate = promisify(generateKeyPair)
+
+/** P-256, PKCS#8, PEM. */
+async function newPrivateKey(): Promise<string> {
+  const { privateKey } = await generate('ec', { namedCurve: 'P-256' })
+  return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+}
 
 /** The link to the present files, as in the volumes of Kubernetes. */
 const DATA = '..data'

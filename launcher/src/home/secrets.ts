@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { lstat, readFile } from 'node:fs/promises'
 import { services } from '@overlay/store/postgres/prepare-and-migrate'
-import type { CertifiedKey } from '@overlay/x509'
 import { fileReason, ignoreMissing } from '../system/files.js'
 
 /** Secret values that stay the same across starts. */
@@ -11,8 +10,6 @@ export interface Secrets {
   /** Each opens only the values of its service. */
   readonly keySecrets: Readonly<Record<'identity' | 'pki', string>>
   readonly rolePasswords: Readonly<Record<(typeof services)[number], string>>
-  /** Of the certificates between the processes of this machine, newest first. Empty before the first start. */
-  readonly internalAuthorities: readonly CertifiedKey[]
 }
 
 const secret = (bytes: number): string => randomBytes(bytes).toString('base64url')
@@ -22,7 +19,6 @@ export const newSecrets = (): Secrets => ({
   postgresPassword: secret(24),
   keySecrets: { identity: secret(32), pki: secret(32) },
   rolePasswords: newRolePasswords(),
-  internalAuthorities: [],
 })
 
 /** For a restore: what opens the database is kept, what belongs to a machine is new. */
@@ -66,13 +62,12 @@ const restore = 'restore it from a backup, because keys and second factors canno
 
 /**
  * A home of an earlier version may lack passwords of services that are new, and has one key secret for both services.
- * pki keeps it. The secret that its processes shared is dropped. Errors do not quote the text.
+ * pki keeps it. Secrets of its processes are dropped. Errors do not quote the text.
  */
 export function secretsIn(text: string): Secrets {
-  const { keySecret, peerSecret: _unused, ...stored } = parse(text)
-  const { keySecrets, rolePasswords = {}, internalAuthorities = [] } = stored
+  const { keySecret, peerSecret: _shared, internalAuthorities: _former, ...stored } = parse(text)
+  const { keySecrets, rolePasswords = {} } = stored
   if (!isStrings(rolePasswords)) throw new Error("has no valid member 'rolePasswords'")
-  if (!areCertifiedKeys(internalAuthorities)) throw new Error("has no valid member 'internalAuthorities'")
   const keys =
     keySecrets === undefined && isSecret(keySecret)
       ? { identity: secret(32), pki: keySecret }
@@ -88,7 +83,6 @@ export function secretsIn(text: string): Secrets {
       pki: member(keys, 'pki', 'keySecrets.'),
     },
     rolePasswords: { ...newRolePasswords(), ...rolePasswords },
-    internalAuthorities,
   }
 }
 
@@ -117,5 +111,3 @@ const isObject = (value: unknown): value is Members =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isStrings = (value: unknown): value is Readonly<Record<string, string>> =>
   isObject(value) && Object.values(value).every(isSecret)
-const areCertifiedKeys = (value: unknown): value is readonly CertifiedKey[] =>
-  Array.isArray(value) && value.every((one) => isObject(one) && isSecret(one.pem) && isSecret(one.privateKey))

@@ -135,7 +135,7 @@ async function start(
   await refuseNewDatabase(home.directory, settings.databaseUrl)
   await home.write(addressFile, `${settings.address}\n`)
 
-  const certificates = await openProcessCertificates({ home, warn })
+  const certificates = await openProcessCertificates({ directory: home.run.tls, warn })
   stops.postgres.push(async () => certificates[Symbol.asyncDispose]()) // before the home is released
   await certificates.issue({ name: OPERATOR, hosts: [OPERATOR] })
 
