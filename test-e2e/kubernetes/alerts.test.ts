@@ -104,7 +104,7 @@ const cases: readonly Case[] = [
   {
     name: 'steady changes, which a follower has applied at its scrape and the owner has moved on from',
     series: {
-      [`overlay_stream_position${labels({ process: 'identity-1', schema: 'identity' })}`]: '300+300x40',
+      [`overlay_change_log_position${labels({ process: 'identity-1', schema: 'identity' })}`]: '300+300x40',
       [`overlay_follow_position${labels({ schema: 'identity' })}`]: '100+300x40',
     },
     fire: { OverlayChangesLate: 0 },
@@ -112,10 +112,10 @@ const cases: readonly Case[] = [
   {
     name: 'a follower that stands still',
     series: {
-      [`overlay_stream_position${labels({ process: 'identity-1', schema: 'identity' })}`]: '300+300x40',
+      [`overlay_change_log_position${labels({ process: 'identity-1', schema: 'identity' })}`]: '300+300x40',
       [`overlay_follow_position${labels({ schema: 'identity' })}`]: '300+300x10 3300x30',
       [`overlay_follow_position${labels({ process: 'policy-2', schema: 'identity' })}`]: '300+300x40',
-      [`overlay_stream_position${labels({ namespace: 'other', schema: 'identity' })}`]: '1x40',
+      [`overlay_change_log_position${labels({ namespace: 'other', schema: 'identity' })}`]: '1x40',
       [`overlay_follow_position${labels({ namespace: 'other', schema: 'identity' })}`]: '1x40',
     },
     at: '8m',

@@ -5,7 +5,7 @@ import {
   type Position,
   type Positions,
 } from '@overlay/rpc'
-import { type Followed, type FollowLog, follow } from '@overlay/store/change-log'
+import { type Followed, type FollowLog, followStream } from '@overlay/store/change-log'
 import type { Changes } from '../clients/services.js'
 import type { WritePositions } from './write-positions.js'
 
@@ -29,7 +29,7 @@ export function followChanges(
   let at: Position | undefined
   let timeline: string | undefined
 
-  async function* open(signal: AbortSignal, signMs: number): AsyncGenerator<ChangesMessage> {
+  async function* open(signal: AbortSignal): AsyncGenerator<ChangesMessage> {
     const context = ownContext(signal)
     if (!at) {
       const head = await owner.head({}, context)
@@ -40,7 +40,7 @@ export function followChanges(
       yield { upto: at, changes: [], more: false, after: undefined, ageMs: 0, oversized: [] }
     }
     try {
-      yield* owner.watch({ after: at, gatherMs: GATHER_MS, kinds: [...effects.kinds], signMs }, context)
+      yield* owner.watch({ after: at, gatherMs: GATHER_MS, kinds: [...effects.kinds] }, context)
     } catch (err) {
       if (err instanceof Fault && err.code === 'OUT_OF_RANGE') at = undefined
       throw err
@@ -55,5 +55,5 @@ export function followChanges(
     at = next
     return at && !more ? { [schema]: at } : null
   }
-  return follow(schema, log, open, hear, ({ ageMs }) => ageMs)
+  return followStream(schema, log, open, hear, ({ ageMs }) => ageMs)
 }

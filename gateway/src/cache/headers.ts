@@ -5,7 +5,7 @@ import {
   type PolicyServiceService,
   type Positions,
 } from '@overlay/rpc'
-import { type Followed, type FollowLog, follow, isAtLeast, latest } from '@overlay/store/change-log'
+import { type Followed, type FollowLog, followStream, isAtLeast, latest } from '@overlay/store/change-log'
 import { openCache } from './cache.js'
 import type { Gauged } from './lru.js'
 import type { WritePositions } from './write-positions.js'
@@ -45,15 +45,15 @@ export function openHeaders(options: HeadersOptions): Headers {
     ({ identityId }) => [identityId],
     ({ contentKey }) => contentKey.length + 300,
   )
-  async function* open(signal: AbortSignal, signMs: number) {
+  async function* open(signal: AbortSignal) {
     let listening = false
-    for await (const message of policy.watchHeaders({ grants: false, signMs }, ownContext(signal))) {
+    for await (const message of policy.watchHeaders({ grants: false }, ownContext(signal))) {
       if (!listening) cache.dropAll() // earlier notices were missed
       listening = true
       yield message
     }
   }
-  const followed: Followed = follow(
+  const followed: Followed = followStream(
     'policy',
     log,
     open,
@@ -69,7 +69,7 @@ export function openHeaders(options: HeadersOptions): Headers {
   )
 
   function isValid(header: PolicyHeader): boolean {
-    if (header.isBehind || !followed.trusted()) return false
+    if (header.isBehind || !followed.isFresh()) return false
     const written = writePositions.withoutAdditions()
     const received = followed.positions()
     return SCHEMAS.every(

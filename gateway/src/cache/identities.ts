@@ -49,7 +49,7 @@ export function openIdentities(options: IdentitiesOptions): Identities {
     if (at - loadedAtMs > MAX_AGE_MS) return false
     const written = writePositions.positions()
     for (const [schema, source] of sources) {
-      if (!source().trusted()) return false
+      if (!source().isFresh()) return false
       const least = written[schema]
       if (!isAtLeast(source().positions()[schema], least) && !isAtLeast(positions[schema], least))
         return false

@@ -65,7 +65,7 @@ beforeEach(() => {
     issuer: ISSUER,
     writePositions,
     followed: () => ({
-      trusted: () => trusted,
+      isFresh: () => trusted,
       isHeard: () => trusted,
       positions: () => ({ identity: received }),
       [Symbol.asyncDispose]: async () => undefined,

@@ -72,7 +72,7 @@ export function openSessions(options: SessionsOptions): Sessions {
     )
       return false
     const source = followed()
-    if (!source.trusted()) return false
+    if (!source.isFresh()) return false
     const written = writePositions.withoutAdditions()[SCHEMA]
     return isAtLeast(source.positions()[SCHEMA], written) || isAtLeast(session.position, written)
   }

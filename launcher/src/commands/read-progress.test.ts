@@ -3,7 +3,7 @@ import { fullQueuesIn, outstandingIn } from './read-progress.js'
 
 const identity = (position: number) => ({
   name: `identity-${position}`,
-  text: `overlay_stream_position{schema="identity"} ${position}\noverlay_follow_position{schema="pki"} 4`,
+  text: `overlay_change_log_position{schema="identity"} ${position}\noverlay_follow_position{schema="pki"} 4`,
 })
 const follower = (name: string, position: number) => ({
   name,

@@ -24,7 +24,7 @@ export interface FullQueue {
 export function outstandingIn(metrics: readonly ProcessMetrics[]): readonly Outstanding[] {
   const heads = new Map<string, number>()
   for (const { text } of metrics)
-    for (const { labels, value } of samplesOf(text, 'overlay_stream_position')) {
+    for (const { labels, value } of samplesOf(text, 'overlay_change_log_position')) {
       const schema = labelIn(labels, 'schema')
       heads.set(schema, Math.max(heads.get(schema) ?? 0, value))
     }

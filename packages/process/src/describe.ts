@@ -27,7 +27,7 @@ export async function describeProcess({
 }: DescribedParts): Promise<ProcessDescription> {
   for (const read of certificateReads) read()
   const [positions, routers, certificates, queues] = await Promise.all([
-    metrics.streamPosition.get(),
+    metrics.changeLogPosition.get(),
     metrics.routersConnected.get(),
     certificatesOf(),
     queuesOf(),

@@ -155,8 +155,8 @@ export const metrics = {
     'Time of the last read of the change log of its own schema',
     ['schema'],
   ),
-  streamPosition: gauge(
-    'overlay_stream_position',
+  changeLogPosition: gauge(
+    'overlay_change_log_position',
     'Number of the last change of its own schema that this process has read',
     ['schema'],
   ),

@@ -47,19 +47,20 @@ interface ChangeReaders {
   readonly followers: Callers
   /** Services whose writes wait until this one has applied them. */
   readonly writers: Callers
-  /** Services that compare their state with the newest position. */
-  readonly heads: Callers
 }
 
-/** Gateways keep no rows: they drop what they cache when one changes, and notice when an owner is silent. */
-const changes = ({ followers, writers, heads }: ChangeReaders) =>
+/**
+ * Gateways keep no rows: they drop what they cache when one changes, and notice when an owner is silent. Services call
+ * `head` in 0.1.0 only: unused since 0.2.0.
+ */
+const changes = ({ followers, writers }: ChangeReaders) =>
   rows(ChangeServiceService, {
     watch: [...followers, 'gateway'],
     pull: followers,
     load: followers,
     row: followers,
     reach: writers,
-    head: [...heads, 'gateway'],
+    head: [...writers, 'gateway'],
   })
 
 /** Who changed what. */
@@ -81,7 +82,6 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
     ...changes({
       followers: ['pki', 'policy', 'sessions'],
       writers: ['pki', 'policy', 'sessions'],
-      heads: ['sessions'],
     }),
     ...rows(IdentityServiceService, {
       authenticate: gateway,
@@ -137,7 +137,6 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
     ...changes({
       followers: ['identity', 'sessions'],
       writers: ['identity', 'sessions'],
-      heads: none,
     }),
     ...rows(PkiServiceService, {
       getServerCertificate: ['gateway', 'sessions'],
@@ -163,7 +162,6 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
     ...changes({
       followers: ['identity', 'sessions'],
       writers: ['identity', 'sessions'],
-      heads: ['identity', 'sessions'],
     }),
     ...rows(PolicyServiceService, {
       authorize: ['sessions'],
@@ -189,7 +187,6 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
     ...changes({
       followers: ['identity', 'pki', 'policy'],
       writers: ['identity', 'policy'],
-      heads: none,
     }),
     ...rows(SessionsServiceService, {
       createSession: gateway,

@@ -146,7 +146,7 @@ describe.each(carriers)('over %s', (_name, options) => {
     await using server = await startServer(0, 'a', { refused, callersOf })
     const { watch } = remote(changeMethods, peersOf(await testTls('operator'), server.port))
     const read = async (): Promise<void> => {
-      for await (const _ of watch({ after: undefined, gatherMs: 0, kinds: [], signMs: 0 }, context())) break
+      for await (const _ of watch({ after: undefined, gatherMs: 0, kinds: [] }, context())) break
     }
     await expect(read()).rejects.toMatchObject({
       cause: { message: expect.stringContaining('PERMISSION_DENIED') },
@@ -208,7 +208,7 @@ describe.each(carriers)('over %s', (_name, options) => {
       const stream = (async () => {
         const watch = remote(changeMethods, lastingPeers).watch
         for await (const _ of watch(
-          { after: undefined, gatherMs: 0, kinds: [], signMs: 0 },
+          { after: undefined, gatherMs: 0, kinds: [] },
           context(undefined, stop.signal),
         ))
           messages++

@@ -88,7 +88,7 @@ function startLoad(peers: Peers) {
 
 const watch = (peers: Peers) =>
   remote(changeMethods, peers)
-    .watch({ after: undefined, gatherMs: 0, kinds: [], signMs: 0 }, context())
+    .watch({ after: undefined, gatherMs: 0, kinds: [] }, context())
     [Symbol.asyncIterator]()
 
 describe.each(carriers)('the replicas of a name, over %s', (carrier, options) => {

@@ -168,7 +168,7 @@ describe.each(carriers)('over %s', (_name, options) => {
       const read = async () => {
         const watch = remote(changeMethods, two.peers).watch
         for await (const _ of watch(
-          { after: undefined, gatherMs: 0, kinds: [], signMs: 0 },
+          { after: undefined, gatherMs: 0, kinds: [] },
           context(undefined, abort.signal),
         ))
           messages++

@@ -65,7 +65,7 @@ async function network() {
         end: () => undefined,
       }),
     },
-    { bus: streams.bus, log },
+    { log },
   )
   return {
     changeLogs,

@@ -71,12 +71,8 @@ const memory = (): TestMemory => {
   }
   return store
 }
-const open = async (
-  source: Source,
-  store: Memory,
-  options?: { readonly useMs: number },
-): Promise<Projection> => {
-  const projection = await openProjection(source, store, { bus: streams.bus, log, ...options })
+const open = async (source: Source, store: Memory): Promise<Projection> => {
+  const projection = await openProjection(source, store, { log })
   projections.push(projection)
   return projection
 }
@@ -243,7 +239,6 @@ test('a position of an older timeline is met by the head of the newer', async ()
 })
 
 test('a follower that is too far behind reloads', async () => {
-  streams.bus.stop() // a hint would have it pull from the owner who still knows
   const store = memory()
   let owner = silent(sourceOf(one))
   await open(
@@ -382,37 +377,6 @@ test('it is trusted while its owner says something, and not when it says nothing
   expect(trusting.isFresh()).toBe(true)
 })
 
-/** A projection at rest. `asksForMore` repeats its cause, since a slow machine may be at rest again before it asks. */
-async function openAtRest() {
-  const source = sourceOf(one)
-  const asked: number[] = []
-  const watch: Source['watch'] = (position, signal, options) => {
-    asked.push(options.signMs)
-    return source.watch(position, signal, options)
-  }
-  const projection = await open({ ...source, watch }, memory(), { useMs: 100 })
-  await until(() => asked.at(-1) === 5000 && projection.isHeard())
-  const before = asked.length
-  const asksForMore = (cause: () => unknown) =>
-    until(async () => {
-      await cause()
-      return asked.slice(before).includes(1000)
-    })
-  return { projection, asksForMore }
-}
-
-test('its owner rarely sends signs of life while freshness is not needed', async () => {
-  const { projection, asksForMore } = await openAtRest()
-  expect(projection.isFresh()).toBe(true)
-  await asksForMore(() => projection.isFresh())
-})
-
-test('its owner sends more signs of life once rows change', async () => {
-  const { asksForMore } = await openAtRest()
-  let number = 0
-  await asksForMore(() => write(other, rowChange(`new ${number++}`)))
-})
-
 test('a wait ends with its signal', async () => {
   const projection = await open(silent(sourceOf(one)), memory())
   const head = await one.head()
@@ -436,7 +400,7 @@ test('in the background it opens before its owner answers', async () => {
       },
     },
     store,
-    { bus: streams.bus, log, loaded: 'background' },
+    { log, loaded: 'background' },
   )
   projections.push(projection)
   expect([projection.position(), projection.isFresh()]).toEqual([undefined, false])

@@ -187,7 +187,7 @@ export function openService(options: ServiceOptions) {
       trust.reload(seen)
       tokens.reloadKeys(seen)
     },
-    { bus: options.bus, log, loaded: 'background' },
+    { log, loaded: 'background' },
   )
   const loaders = {
     ...loadersOf(db, kinds),

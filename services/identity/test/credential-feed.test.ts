@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type Change, CREDENTIALS, type CredentialsPushed, type Position } from '@overlay/rpc'
-import { noBus, openProjection, type WatchOptions } from '@overlay/store/change-log'
+import { openProjection, type WatchOptions } from '@overlay/store/change-log'
 import { newId } from '@overlay/store/kind-store'
 import pino from 'pino'
 import sql from 'sql-template-tag'
@@ -53,7 +53,7 @@ async function follow(kinds = [CREDENTIALS, 'api-sessions']) {
     load: (kinds: readonly string[], signal: AbortSignal) =>
       two.changes.load({ kinds: [...kinds] }, { ...system(), signal }),
     pull: (after: Position, signal: AbortSignal, kinds: readonly string[]) =>
-      two.changes.pull({ after, gatherMs: 0, kinds: [...kinds], signMs: 0 }, { ...system(), signal }),
+      two.changes.pull({ after, gatherMs: 0, kinds: [...kinds] }, { ...system(), signal }),
     row: async () => Buffer.alloc(0),
   }
   const memory = {
@@ -63,7 +63,7 @@ async function follow(kinds = [CREDENTIALS, 'api-sessions']) {
     apply,
     load: () => ({ add: apply, end: () => undefined }),
   }
-  const projection = await openProjection(source, memory, { bus: noBus, log })
+  const projection = await openProjection(source, memory, { log })
   return {
     sessions,
     /** Waits for the credentials that the condition describes. */
@@ -123,10 +123,7 @@ test('followers of all kinds get no credentials', async () => {
   const { enter } = await person('unseen')
   const { id } = await enter()
   await feed.until(id, exists)
-  const { changes, oversized } = await two.changes.pull(
-    { after, gatherMs: 0, kinds: [], signMs: 0 },
-    system(),
-  )
+  const { changes, oversized } = await two.changes.pull({ after, gatherMs: 0, kinds: [] }, system())
   expect(changes.map(({ kind }) => kind)).not.toContain(CREDENTIALS)
   expect([changes.length > 0, oversized]).toEqual([true, []])
 })

@@ -31,7 +31,6 @@ export async function runPki(
       ...settings,
       tokenKeyRules: tokenKeyRulesOf(settings),
       changeLog,
-      bus,
       log,
       waitForFollowers,
       owners: {

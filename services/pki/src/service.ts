@@ -2,13 +2,7 @@ import { catchUpFirst } from '@overlay/maintenance'
 import { boundedQueue, disposeAll, type Own, openAll } from '@overlay/process/async'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { openPauseReports, openRefusals } from '@overlay/service'
-import {
-  type Bus,
-  changeService,
-  type Source,
-  startConsumers,
-  type WaitForFollowers,
-} from '@overlay/store/change-log'
+import { changeService, type Source, startConsumers, type WaitForFollowers } from '@overlay/store/change-log'
 import { startRemovingGuesses } from '@overlay/store/guesses'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/store/kind-store'
 import { openSteps } from './consumers/eager-steps.js'
@@ -31,7 +25,6 @@ export interface ServiceOptions
   extends Omit<KeyCheckOptions, 'now'>,
     Omit<IssuerOptions, 'now' | 'keyring'>,
     ProvidedKeyPaths {
-  readonly bus: Bus
   /** Patterns of names that the certificates of routers may have. Empty: any but the names of the product. */
   readonly routerNames: readonly string[]
   readonly enrollmentsRunning: number
@@ -50,7 +43,6 @@ export const openService = (options: ServiceOptions) => openAll((own) => openPar
 async function openParts(options: ServiceOptions, own: Own) {
   const {
     changeLog,
-    bus,
     log,
     keySecret,
     tokenKeyRules,
@@ -59,7 +51,7 @@ async function openParts(options: ServiceOptions, own: Own) {
     sources,
     now = () => new Date(),
   } = options
-  const keys = own(await openKeyringCache(changeLog, { keySecret, tokenKeyRules, bus, log, now }))
+  const keys = own(await openKeyringCache(changeLog, { keySecret, tokenKeyRules, log, now }))
   const { keyring, tokenKeyring, reach: reachKeys } = keys
   const { trustDomain } = await keyring() // fails the start where the secret does not fit or keys are missing
   refuseOtherTrustDomain(options.trustDomain, trustDomain)

@@ -111,7 +111,6 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
 
   const service = await openService({
     changeLog,
-    bus: noBus,
     log,
     keySecret,
     tokenKeyRules,

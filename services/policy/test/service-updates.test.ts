@@ -202,7 +202,7 @@ test('a watch names the identities whose headers change, and sends a message eac
   let silent = 0
   const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(30_000)])
   for await (const { identityIds, all, positions } of replica.policy.watchHeaders(
-    { grants: false, signMs: 0 },
+    { grants: false },
     {
       ...as({}),
       signal,

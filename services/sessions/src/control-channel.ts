@@ -117,7 +117,7 @@ async function openParts(options: ControlOptions, own: Own): Promise<Control> {
     renewing = follower
     if (keySource) {
       const reload = (position: Position) => follower.reload({ [keySource.schema]: position })
-      following = await watchKinds(keySource, ['keys'], reload, { bus, log, loaded: 'background' })
+      following = await watchKinds(keySource, ['keys'], reload, { log, loaded: 'background' })
     }
     log.info({ address, controllerId }, 'listening for routers')
     return opened.port

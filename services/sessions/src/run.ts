@@ -25,7 +25,8 @@ export async function runSessions(
   process: PartProcess,
 ): Promise<void> {
   const settings = readSettings(sessionsSettings, env)
-  await runService({ schema: 'sessions', process, settings, migrations }, async (deps) => {
+  const heads = ['identity', 'policy'] as const
+  await runService({ schema: 'sessions', process, settings, migrations, heads }, async (deps) => {
     const { audit, bus, changeLog, connect, log, maintenance, serve, waitForFollowers } = deps
     await using identity = connect('identity', settings.identityPeers)
     await using pki = connect('pki', settings.pkiPeers)

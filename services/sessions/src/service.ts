@@ -48,7 +48,6 @@ import { sessionsMethods } from './methods/sessions-methods.js'
 import { routerTexts } from './routers/client-routers.js'
 import { openRouterDirectory, type RouterDirectory } from './routers/router-directory.js'
 import { isEdgeRouter } from './store/router.js'
-import { headsOf } from './sweep/ask-policy.js'
 import { startSweeper, withSweep } from './sweep/sweeper.js'
 import { openServiceDirectory } from './terminators/service-directory.js'
 
@@ -98,10 +97,10 @@ async function openParts(options: ServiceOptions, own: Own) {
   const { db } = changeLog
   const watch = own(watchGrants(policy.calls, log))
   const grants = openGrants(policy.calls, watch, { onDrop: (entry) => held.forget(entry) })
-  const held = own(await openHeldSessions(changeLog, grants.entries, { bus, log }))
+  const held = own(await openHeldSessions(changeLog, grants.entries, log))
   listeners.push((changes) => held.ended(deletedRows(changes, session.kind)))
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
-  const heads = headsOf({ identity: identity.changes, policy: policy.changes })
+  const heads = headsReader(db, ['identity', 'policy'], HEAD_MS)
   const sweeper = startSweeper({
     changeLog: endingHeld(changeLog, held),
     events,
@@ -125,8 +124,8 @@ async function openParts(options: ServiceOptions, own: Own) {
     identity: withSweep('identity', consumers.identity, sweeper),
     policy: withSweep('policy', consumers.policy, sweeper),
   }
-  const directory = own(await openRouterDirectory(changeLog, { bus, log }))
-  const services = own(await openServiceDirectory(policy.source, bus, log))
+  const directory = own(await openRouterDirectory(changeLog, log))
+  const services = own(await openServiceDirectory(policy.source, log))
   const certificates = routerCertificates({ changeLog, pki: pki.calls, directory })
   const control = await openControl({
     changeLog,

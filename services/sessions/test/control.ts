@@ -69,7 +69,7 @@ export async function startControlNetwork({ hasBus = false } = {}): Promise<Test
     const db = openDatabase(database.urlOf('sessions'), 'sessions')
     const ownBus = bus ? await openBus(bus.url, log) : noBus
     const changeLog = await openChangeLog(db, ownBus, log)
-    const directory = await openRouterDirectory(changeLog, { bus: ownBus, log })
+    const directory = await openRouterDirectory(changeLog, log)
     const control = await openControl({
       changeLog,
       bus: ownBus,

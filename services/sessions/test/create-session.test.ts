@@ -43,7 +43,7 @@ interface Policy {
 
 /** A stream of policy that is never fresh: each create asks policy. */
 const noWatch = {
-  trusted: () => false,
+  isFresh: () => false,
   lacksRouters: () => false,
   coversGrants: () => false,
   positions: () => ({}),

@@ -11,7 +11,7 @@ import {
   type Position,
   type Positions,
 } from '@overlay/rpc'
-import { type ChangeLog, noBus, writeChanges } from '@overlay/store/change-log'
+import { type ChangeLog, writeChanges } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { openGrants } from '../src/grants/grants.js'
@@ -113,7 +113,7 @@ async function startReplica(
 ) {
   const watch = watchGrants(calls, log)
   const grants = openGrants(calls, watch, { maxBytes, onDrop: (entry) => held.forget(entry) })
-  const held = await openHeldSessions(changeLog, grants.entries, { bus: noBus, log })
+  const held = await openHeldSessions(changeLog, grants.entries, log)
   let identityAsked = 0
   const create = createSession({
     changeLog,
@@ -171,7 +171,7 @@ async function start(maxBytes?: number) {
   await follow(5)
   const policy = fakePolicy()
   const replica = await startReplica(changeLog, policy, maxBytes)
-  await expect.poll(() => replica.watch.trusted()).toBe(true)
+  await expect.poll(() => replica.watch.isFresh()).toBe(true)
   return {
     ...{ db, changeLog, replica, follow, world: policy.world, calls: policy.calls },
     asked: () => policy.world.asked.length,
@@ -225,7 +225,7 @@ test.each([
   await t.replica.create('wiki')
   t.world.announce(6, [], more)
   await t.reached(6)
-  if ('ageMs' in more) await expect.poll(() => t.replica.watch.trusted(), { timeout: 30_000 }).toBe(false)
+  if ('ageMs' in more) await expect.poll(() => t.replica.watch.isFresh(), { timeout: 30_000 }).toBe(false)
   await t.replica.create('wiki')
   expect(t.asked()).toBe(2)
 })
@@ -380,7 +380,7 @@ test('a session that ends while it is looked up is not kept', async () => {
 test('two replicas answer the same session, each after one look', async () => {
   await using t = await start()
   await using other = await startReplica(t.changeLog, t)
-  await expect.poll(() => other.watch.trusted()).toBe(true)
+  await expect.poll(() => other.watch.isFresh()).toBe(true)
   const first = await t.replica.create('wiki')
   expect(await other.create('wiki')).toMatchObject({ id: first.id })
   await t.db.query(sql`update session set token = 'another'`)

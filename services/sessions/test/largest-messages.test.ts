@@ -51,7 +51,7 @@ async function startNetwork() {
   const { changeLog } = store
   const { db } = changeLog
   await db.query(sql`insert into router (id, name, is_edge) values ('r1', 'r1', true), ('r2', 'r2', true)`)
-  const directory = await openRouterDirectory(changeLog, { bus: noBus, log })
+  const directory = await openRouterDirectory(changeLog, log)
   const control = await openControl({ changeLog, bus: noBus, directory, log })
   const topology = await openTopology({ ...control, db, replicaId: 'c1', routers: directory })
   const service = { terminatorStrategy: '', encryptionRequired: false, maxIdleTimeMillis: 0 }
@@ -89,7 +89,7 @@ async function startNetwork() {
       createSession: async () => {
         throw new Failure('NOT_FOUND')
       },
-      grantWatch: { trusted: () => true, ...grants.grantWatch },
+      grantWatch: { isFresh: () => true, ...grants.grantWatch },
       policyHead: grants.policyHead,
     },
   )

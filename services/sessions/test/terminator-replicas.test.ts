@@ -44,7 +44,7 @@ function ownersFor(identity: ReturnType<typeof fakeIdentity>, routerIds: string[
       entities: { list: unused },
     },
     grantWatch: {
-      trusted: () => true,
+      isFresh: () => true,
       positions: () => ({}),
       onChange: () => undefined,
       lacksRouters: () => false,

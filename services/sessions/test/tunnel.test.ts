@@ -116,7 +116,7 @@ async function startTunnel() {
     },
     directory: { get: (id) => routers.get(id) },
     grantWatch: {
-      trusted: () => true,
+      isFresh: () => true,
       positions: () => ({ policy: position }),
       onChange(listener) {
         world.notify = (ids) => void listener(ids)

@@ -3,7 +3,7 @@ import sql, { type Sql } from 'sql-template-tag'
 import { batch } from '../postgres/batch.js'
 import type { Actor } from './append.js'
 import type { ChangeLog } from './change-log.js'
-import { headFor } from './numbers.js'
+import { headFor } from './head-for.js'
 import { refuseTooLarge } from './too-large.js'
 
 /** The write of one row by one request. */

@@ -6,9 +6,10 @@ import type { Database, Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
 import { type Appended, appendChanges, type RowChange } from './append.js'
 import type { Bus } from './bus.js'
+import { NOTIFIED_KEYS, NOTIFIED_POLL_MS, NOTIFY_MS, POLL_MS, POSITION_MS, SILENCE_MS } from './limits.js'
 import { leading, sendable } from './message.js'
 import { isSamePosition } from './positions.js'
-import { openTail } from './tail.js'
+import { openRecentChanges } from './recent-changes.js'
 import { ensureTimeline } from './timeline.js'
 
 export type { Actor, Appended, RowChange } from './append.js'
@@ -33,7 +34,7 @@ export interface ChangeLog extends AsyncDisposable {
   head(): Promise<Position>
   /** Changes after the position, as many as fit a message, read like `head`. OUT_OF_RANGE: holders must reload. */
   pull(after: Position, options?: Partial<PullOptions>): Promise<Changes>
-  /** The same, then new ones as they are committed, and signs of life that follow looks at the database. */
+  /** The same, then new ones as they are committed, and a heartbeat after each poll of the database. */
   watch(after: Position, signal: AbortSignal, options?: Partial<WatchOptions>): AsyncIterable<Changes>
 }
 
@@ -45,27 +46,12 @@ export interface PullOptions {
 export interface WatchOptions extends PullOptions {
   /** How long changes are gathered after a message with some. */
   readonly gatherMs: number
-  /** Between two messages without changes: a second or more. */
-  readonly signMs: number
 }
 
-/**
- * Between two looks at the database. Hints are faster, but a bus may hang unnoticed. Each look leads to a message;
- * followers are fresh for 2 s from the look on.
- */
-const LOOK_MS = 1000
-/** While no follower wants signs so often, and there is a bus: what hints miss takes effect within 2 s. */
-const REST_LOOK_MS = 1600
-const HINT_MS = 10 // commits within this time share a hint
-/** Between messages that only move the position, past changes of other kinds. Followers that need it sooner pull. */
-const POSITION_MS = 100
-const HINTED_LOOK_MS = 50 // between two looks that hints cause
-const MAX_KEYS = 100
-
-/** Opens the change log of the service's own schema. Replicas learn of each other's commits by hints and by looks. */
+/** Opens the change log of the service's own schema. Replicas learn of each other's commits by notifications and polls. */
 export async function openChangeLog(
   db: Database,
-  bus: Pick<Bus, 'publish' | 'subscribe' | 'connected' | 'onChange'>,
+  bus: Pick<Bus, 'publish' | 'subscribe' | 'onChange'>,
   log: Logger,
 ): Promise<ChangeLog> {
   const subject = `overlay.${db.schema}.head`
@@ -73,11 +59,11 @@ export async function openChangeLog(
 
   await ensureTimeline(db)
   const moveListeners = new Set<() => void>()
-  const tail = await openTail(db, () => {
+  const recent = await openRecentChanges(db, () => {
     moved.ring()
     for (const listener of moveListeners) listener()
   })
-  let lookedAt = performance.now()
+  let polledAt = performance.now()
   let isFailing = false
   const outage = openOutage(
     (err) => log.warn({ err, schema: db.schema }, 'head of the change log not read'),
@@ -86,14 +72,14 @@ export async function openChangeLog(
     },
   )
 
-  async function look(): Promise<Position> {
+  async function readHead(): Promise<Position> {
     const startedAt = performance.now()
     try {
       if (isFailing) await ensureTimeline(db) // another server may answer now
-      const head = await tail.sync()
+      const head = await recent.read()
       isFailing = false
       outage.works()
-      lookedAt = startedAt
+      polledAt = startedAt
       metrics.databaseAnswered.setToCurrentTime({ schema: db.schema })
       return head
     } catch (err) {
@@ -103,65 +89,49 @@ export async function openChangeLog(
     }
   }
   const poll = (): void => {
-    look().then(moved.ring, () => undefined) // logged by `look`, which is repeated within two seconds
+    readHead().then(moved.ring, () => undefined) // logged by `readHead`, and repeated after POLL_MS
   }
-  let closeWatchers = 0
-  let isOpen = true
-  let ticking: NodeJS.Timeout
-  const schedule = (): void => {
-    ticking = setTimeout(tick, closeWatchers === 0 && bus.connected() ? REST_LOOK_MS : LOOK_MS)
-  }
-  function tick(): void {
-    schedule()
-    poll()
-  }
-  schedule()
-  function watchClosely(): void {
-    closeWatchers += 1
-    if (closeWatchers > 1 || !isOpen) return
-    clearTimeout(ticking) // its first message is a sign: the last look may be too old for one
-    tick()
-  }
+  const polling = setInterval(poll, POLL_MS)
 
-  let hinted: Position | undefined
-  let hintedLook: NodeJS.Timeout | undefined
-  const hints = bus.subscribe(subject, (hint) => {
-    hinted = hint as Position
-    if (hintedLook || tail.has(hinted)) return
+  let notified: Position | undefined
+  let notifiedPoll: NodeJS.Timeout | undefined
+  const notifications = bus.subscribe(subject, (position) => {
+    notified = position as Position
+    if (notifiedPoll || recent.has(notified)) return
     poll()
-    hintedLook = setTimeout(() => {
-      hintedLook = undefined
-      if (hinted && !tail.has(hinted)) poll()
-    }, HINTED_LOOK_MS)
+    notifiedPoll = setTimeout(() => {
+      notifiedPoll = undefined
+      if (notified && !recent.has(notified)) poll()
+    }, NOTIFIED_POLL_MS)
   })
-  const busChanges = bus.onChange(poll) // hints may have been missed
+  const busChanges = bus.onChange(poll) // notifications may have been missed
 
   /** After a commit: a failure here is not a failure of the write. */
   function publish(appended: Appended): void {
     try {
       announce(appended)
     } catch (err) {
-      log.error({ err, schema: db.schema }, 'commit not passed on; the next look at the database finds it')
+      log.error({ err, schema: db.schema }, 'commit not passed on; the next poll of the database finds it')
     }
   }
 
   function announce({ position, changes }: Appended): void {
     // commits of one replica may return out of order: the missing one is on its way
-    if (!tail.offer(position, changes)) setImmediate(() => tail.has(position) || poll())
+    if (!recent.offer(position, changes)) setImmediate(() => recent.has(position) || poll())
     if (pending?.upto.timeline !== position.timeline || pending.upto.number < position.number)
       pending = { upto: position, changes: pending?.changes ?? [] }
     for (const change of changes) {
-      if (pending.changes.length === MAX_KEYS) break
+      if (pending.changes.length === NOTIFIED_KEYS) break
       pending.changes.push(change)
     }
-    hinting ??= setTimeout(publishHint, HINT_MS)
+    notifying ??= setTimeout(notify, NOTIFY_MS)
   }
 
-  let pending: { readonly upto: Position; readonly changes: Change[] } | undefined // of the next hint
-  let hinting: NodeJS.Timeout | undefined
-  function publishHint(): void {
-    clearTimeout(hinting)
-    hinting = undefined
+  let pending: { readonly upto: Position; readonly changes: Change[] } | undefined // of the next notification
+  let notifying: NodeJS.Timeout | undefined
+  function notify(): void {
+    clearTimeout(notifying)
+    notifying = undefined
     if (pending) bus.publish(subject, { ...pending.upto, keys: keysOf(pending.changes) })
     pending = undefined
   }
@@ -176,7 +146,7 @@ export async function openChangeLog(
       json.length === 0 && (kinds.length === 0 || kinds.includes(kind))
     const until = performance.now() + gatherMs
     for (let left = gatherMs; left > 0 && !signal.aborted; left = until - performance.now()) {
-      if (tail.some(at, isDeletion)) return
+      if (recent.some(at, isDeletion)) return
       await moved.sleep(signal, left)
     }
   }
@@ -185,7 +155,7 @@ export async function openChangeLog(
     { timeline, number }: Position,
     { kinds = [] }: Partial<PullOptions>,
   ): Promise<Changes & { readonly upto: Position }> {
-    const later = await tail.after({ timeline, number })
+    const later = await recent.after({ timeline, number })
     const isOfKinds = ({ kind }: Change): boolean => kinds.length === 0 || kinds.includes(kind)
     const covered = later.slice(0, leading(later, isOfKinds))
     const upto = { timeline, number: covered.at(-1)?.number ?? number }
@@ -193,8 +163,8 @@ export async function openChangeLog(
       ...sendable(covered.filter(isOfKinds)),
       after: { timeline, number },
       upto,
-      more: upto.number < tail.end().number,
-      ageMs: Math.ceil(performance.now() - lookedAt),
+      more: upto.number < recent.end().number,
+      ageMs: Math.ceil(performance.now() - polledAt),
     }
   }
 
@@ -203,24 +173,24 @@ export async function openChangeLog(
     signal: AbortSignal,
     options: Partial<WatchOptions>,
   ): AsyncGenerator<Changes> {
-    const { signMs = LOOK_MS } = options
     let sent = after
     let sentAt = Number.NEGATIVE_INFINITY
-    let reported = Number.NEGATIVE_INFINITY // the look of the last message
+    let reported = Number.NEGATIVE_INFINITY // the poll that the last message reported
     let at = after
-    const isSignDue = (): boolean =>
-      performance.now() - lookedAt <= LOOK_MS && lookedAt - reported >= signMs - LOOK_MS / 2
+    // pulls poll, too, and need not lead to heartbeats
+    const isHeartbeatDue = (): boolean =>
+      performance.now() - polledAt < SILENCE_MS && polledAt - reported >= POLL_MS / 2
     const isPositionDue = (): boolean => at.number > sent.number && performance.now() - sentAt >= POSITION_MS
     while (!signal.aborted) {
-      if (isSamePosition(at, tail.end()) && !isSignDue() && !isPositionDue()) {
-        await moved.sleep(signal, at.number > sent.number ? POSITION_MS : undefined) // looks and changes end it, too
+      if (isSamePosition(at, recent.end()) && !isHeartbeatDue() && !isPositionDue()) {
+        await moved.sleep(signal, at.number > sent.number ? POSITION_MS : undefined) // polls and changes end it, too
         continue
       }
       const message = await messageAfter(at, options)
       const hasMoved = message.upto.number > at.number
       at = message.upto
-      if (message.changes.length > 0 || isSignDue() || isPositionDue()) {
-        const latest = lookedAt
+      if (message.changes.length > 0 || isHeartbeatDue() || isPositionDue()) {
+        const latest = polledAt
         yield { ...message, after: sent } // changes of other kinds were passed over
         sent = at
         sentAt = performance.now()
@@ -255,29 +225,20 @@ export async function openChangeLog(
       return { [Symbol.dispose]: () => void moveListeners.delete(listener) }
     },
 
-    head: look,
+    head: readHead,
 
     async pull(after, options = {}) {
-      await look()
+      await readHead()
       return messageAfter(after, options)
     },
 
-    async *watch(after, signal, options = {}) {
-      const isClose = (options.signMs ?? LOOK_MS) <= LOOK_MS
-      if (isClose) watchClosely()
-      try {
-        yield* messagesFrom(after, signal, options)
-      } finally {
-        if (isClose) closeWatchers -= 1
-      }
-    },
+    watch: (after, signal, options = {}) => messagesFrom(after, signal, options),
 
     async [Symbol.asyncDispose]() {
-      publishHint()
-      isOpen = false
-      clearTimeout(ticking)
-      clearTimeout(hintedLook)
-      hints[Symbol.dispose]()
+      notify()
+      clearInterval(polling)
+      clearTimeout(notifiedPoll)
+      notifications[Symbol.dispose]()
       busChanges[Symbol.dispose]()
       outage[Symbol.dispose]()
       moved.ring()
@@ -295,6 +256,6 @@ export async function writeChanges(
   return (await changeLog.write(context, write)).position
 }
 
-/** The changed rows, for subscribers of the bus. A hint, so limited to a small message. */
+/** The changed rows, for subscribers of the bus. */
 const keysOf = (changes: readonly Change[]): object[] =>
-  changes.slice(0, MAX_KEYS).map(({ kind, id, json }) => ({ kind, id, deleted: json.length === 0 }))
+  changes.map(({ kind, id, json }) => ({ kind, id, deleted: json.length === 0 }))

@@ -1,10 +1,9 @@
 import { type ChangeServiceService, Fault, type Methods } from '@overlay/rpc'
 import type { ChangeLog } from './change-log.js'
 import type { Consumer } from './consumer.js'
+import { MOST_GATHER_MS } from './limits.js'
 import { type Loaders, type LocalOptions, localSource } from './local-source.js'
-import { inUse } from './signs.js'
 
-const MOST_GATHER_MS = 500 // messages without changes may not wait longer
 const PART_BYTES = 1024 * 1024
 
 /** Sends the changes of this service to others, and says how far it has followed theirs. */
@@ -16,11 +15,10 @@ export function changeService(
 ): Methods<ChangeServiceService> {
   const source = localSource(changeLog, loaders, options)
   return {
-    async *watch({ after, gatherMs, kinds, signMs }, { signal }) {
+    async *watch({ after, gatherMs, kinds }, { signal }) {
       yield* source.watch(after ?? refuse(), signal, {
         gatherMs: Math.min(gatherMs, MOST_GATHER_MS),
         kinds,
-        signMs: Math.max(signMs, inUse.signMs),
       })
     },
 

@@ -2,35 +2,16 @@ import { type Change, Fault, ownContext, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
 import type { Db, Tx } from '../postgres/database.js'
+import { applyEach, isTransient, rehearse } from './apply-one-by-one.js'
 import type { ChangeLog, RowChange } from './change-log.js'
+import type { Effects } from './effects.js'
 import { type Follower, startFollower } from './follower.js'
-import { applyEach, isTransient, rehearse } from './isolate.js'
-import { type LoadedRows, withLoadedRows } from './loaded-rows.js'
+import { GATHER_MS } from './limits.js'
+import { withLoadedRows } from './loaded-rows.js'
 import { isUnknown, poisonOf } from './poison.js'
 import { isSamePosition } from './positions.js'
 import type { Source } from './source.js'
 
-/**
- * The effects of another service's changes on our rows, in the transaction that saves the position. The row changes
- * that a function returns are appended to our change log.
- */
-export interface Effects {
-  readonly kinds: readonly string[]
-  /** False: the change has no effect here, and needs no transaction. Absent: all changes may have effects. */
-  concerns?(change: Change): boolean | Promise<boolean>
-  apply(tx: Tx, changes: readonly Change[], upto: Position): Promise<readonly RowChange[]>
-  /** In place of `apply` where the row cannot be read, or `apply` fails: does what is safe. Absent: skips the change. */
-  unknown?(tx: Tx, change: Change, upto: Position): Promise<readonly RowChange[]>
-  /**
-   * All rows: at the first start, after a restored backup, or when too far behind. Rows that were deleted meanwhile are
-   * missing among them; there is no change for them.
-   */
-  reload(tx: Tx, rows: LoadedRows, upto: Position): Promise<readonly RowChange[]>
-  /** Called after each write of the two, also after one that failed: only the answer to its commit may be lost. */
-  committed?(): void
-}
-
-const GATHER_MS = 20 // changes that share a transaction; far below what a revocation may take
 const TRIES = 3
 const RECENT_MS = 60_000
 const LOAD_MS = 600_000 // of a transaction, which locks the followed row at its end

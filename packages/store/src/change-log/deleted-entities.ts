@@ -2,7 +2,7 @@ import { kinds } from '@overlay/model'
 import { type Change, Fault } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import { type Db, onlyRow, type Tx } from '../postgres/database.js'
-import type { Effects } from './consumer.js'
+import type { Effects } from './effects.js'
 import { isDeleted } from './source.js'
 
 /** Ids by kind. */

@@ -3,7 +3,6 @@ import { followers, metrics } from '@overlay/process'
 import {
   type Connection,
   openBackoff,
-  openDemand,
   openLimit,
   openOutage,
   openSerial,
@@ -13,9 +12,9 @@ import {
 import { type Change, type Changes, Fault, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { isAway } from '../postgres/database-failure.js'
+import { SILENCE_MS } from './limits.js'
 import { poisonOf } from './poison.js'
 import { isSamePosition } from './positions.js'
-import { atRest, inUse, USE_MS } from './signs.js'
 import type { Source } from './source.js'
 import { openWaiters } from './waiters.js'
 
@@ -48,11 +47,6 @@ export interface Load {
 export interface Follower extends AsyncDisposable {
   /** The position of the sink. */
   position(): Position | undefined
-  /**
-   * True when the sink had all that its owner had within the last `ms`. At rest it may be older: the question leads to
-   * an answer of the owner, and to one each second while there are more questions.
-   */
-  isFresh(ms: number): boolean
   /** The time since the sink had all that its owner had. Infinity: it never had. */
   ageMs(): number
   /** True while the stream of the owner works. */
@@ -70,7 +64,7 @@ const LOAD_SILENCE_MS = 30_000
 const PULL_MS = 2000
 
 /** The loop of all followers: loads, watches, and pulls at once while callers wait. */
-export function startFollower(source: Source, sink: Sink, log: Logger, useMs: number = USE_MS): Follower {
+export function startFollower(source: Source, sink: Sink, log: Logger): Follower {
   const { schema } = source
   const stop = new AbortController()
   const kinds = new Set(sink.kinds)
@@ -80,11 +74,6 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
   let freshAt = Number.NEGATIVE_INFINITY
   let heardAt = Number.NEGATIVE_INFINITY
   let watching = new AbortController()
-  let signs = atRest
-  /** Opens the stream again, with more signs. Its first message is one. */
-  const demand = openDemand(useMs, () => {
-    if (signs === atRest) watching.abort(demand)
-  })
   const waiters = openWaiters(() => applied)
   const firstLoad = Promise.withResolvers<void>()
   const serially = openSerial()
@@ -98,10 +87,6 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
       watching.abort(err)
       throw err
     }
-  }
-
-  function markFresh(at: number): void {
-    freshAt = at
   }
 
   /** False: the sink is on another timeline. */
@@ -119,12 +104,11 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
         message,
       )
       await move(() => sink.take(rows, upto))
-      if (rows.length > 0) demand.note() // where rows change, a hang must be noticed soon
       for (const { atMs } of rows)
         metrics.followLag.observe({ schema }, Math.max(0, Date.now() - atMs) / 1000)
     })
     if (applied?.timeline !== upto.timeline) return false
-    if (!more) markFresh(Math.max(freshAt, requestedAt))
+    if (!more) freshAt = Math.max(freshAt, requestedAt)
     waiters.check()
     return true
   }
@@ -143,7 +127,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
   }
 
   async function load(): Promise<void> {
-    const [look, requestedAt] = [waiters.beginLook(), performance.now()]
+    const [pull, requestedAt] = [waiters.beginPull(), performance.now()]
     let from: Position | undefined
     await serially(async () => {
       const before = applied ?? (await sink.start())
@@ -160,25 +144,21 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
     })
     mustReload = false
     if (isSamePosition(applied, from)) {
-      markFresh(requestedAt)
-      waiters.endLook(look)
+      freshAt = requestedAt
+      waiters.endPull(pull)
     }
     firstLoad.resolve()
   }
 
   async function watch(from: Position, { works }: Connection): Promise<void> {
     watching = new AbortController()
-    signs = demand.lasts() ? inUse : atRest
     const { gatherMs, kinds } = sink
-    const { signMs, silenceMs } = signs
-    const open = (signal: AbortSignal) => source.watch(from, signal, { gatherMs, kinds, signMs })
-    for await (const message of withWatchdog(silenceMs, open, stop.signal, watching.signal)) {
+    const open = (signal: AbortSignal) => source.watch(from, signal, { gatherMs, kinds })
+    for await (const message of withWatchdog(SILENCE_MS, open, stop.signal, watching.signal)) {
       if (!(await accept(message, performance.now() - message.ageMs))) return
       heardAt = performance.now()
       works()
-      if (signs === inUse && !demand.lasts()) return
     }
-    if (watching.signal.reason === demand) return
     watching.signal.throwIfAborted()
     throw new Fault('UNAVAILABLE', undefined, new Error('the owner ended the stream'))
   }
@@ -201,7 +181,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
 
   const pulls = openOutage((err) => log.warn({ err, schema }, 'owner of the changes does not answer'))
   let pulling: Promise<void> | undefined
-  /** While callers wait. One look serves all callers that came before it, and callers of one turn share a look. */
+  /** While callers wait. One pull serves all callers that came before it, and callers of one turn share a pull. */
   async function pullWhileAwaited(): Promise<void> {
     const backoff = openBackoff(PAUSES)
     try {
@@ -220,7 +200,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
 
   /** False: some callers that it should have served still wait. */
   async function pullOnce(): Promise<boolean> {
-    const [look, requestedAt] = [waiters.beginLook(), performance.now()]
+    const [pull, requestedAt] = [waiters.beginPull(), performance.now()]
     using limit = openLimit(PULL_MS, stop.signal)
     try {
       while (applied) {
@@ -228,9 +208,9 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
         if (!(await accept(message, requestedAt))) return false
         if (!message.more) break
       }
-      waiters.endLook(look)
+      waiters.endPull(pull)
       pulls.works()
-      return !waiters.anySince(look)
+      return !waiters.anySince(pull)
     } catch (err) {
       if (isOutOfRange(err)) discard()
       else if (!stop.signal.aborted) pulls.failed(err)
@@ -260,12 +240,8 @@ export function startFollower(source: Source, sink: Sink, log: Logger, useMs: nu
   }
   return {
     position: () => applied,
-    isFresh(ms) {
-      demand.note()
-      return ageMs() <= ms
-    },
     ageMs,
-    isHeard: () => performance.now() - heardAt < signs.silenceMs,
+    isHeard: () => performance.now() - heardAt < SILENCE_MS,
     loaded: firstLoad.promise,
     waitFor: (position, signal) => pulled(waiters.wait(position, signal)),
     catchUp: (signal) => pulled(waiters.wait(undefined, signal)),

@@ -1,9 +1,9 @@
 import { pagesOf, yielder } from '@overlay/process/async'
 import type { Change, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import type { Bus } from './bus.js'
-import { feed } from './feed.js'
+import { applyToMemory } from './apply-to-memory.js'
 import { type Follower, startFollower } from './follower.js'
+import { FRESH_MS, GATHER_MS } from './limits.js'
 import { poisonOf } from './poison.js'
 import type { Source } from './source.js'
 
@@ -12,7 +12,7 @@ export interface Projection
   extends Pick<Follower, 'position' | 'isHeard' | 'waitFor' | 'catchUp' | 'ageMs'>,
     AsyncDisposable {
   readonly schema: string
-  /** True when it had all that its owner had within the last two seconds. At rest it may be older, see `Follower`. */
+  /** True when it had all that its owner had within the last two seconds. */
   isFresh(): boolean
 }
 
@@ -40,27 +40,13 @@ export interface MemoryLoad {
   end(upto: Position): void | Promise<void>
 }
 
-const FRESH_MS = 2000
-const GATHER_MS = 20 // changes that share a message; callers that wait are served at once
-const ROWS_PER_STEP = 10
-const PUSH_MS = 150 // by then the owner has pushed what a hint announces
+const ROWS_PER_STEP = 10 // applied between two yields to other work
 
 /** Loads from the owner, then follows. `background`: returns before the first load. */
 export async function openProjection(
   source: Source,
   memory: Memory,
-  {
-    bus,
-    log,
-    loaded = 'await',
-    useMs,
-  }: {
-    readonly bus: Pick<Bus, 'subscribe'>
-    readonly log: Logger
-    readonly loaded?: 'await' | 'background'
-    /** From the last question for freshness until the owner sends rare signs of life. */
-    readonly useMs?: number
-  },
+  { log, loaded = 'await' }: { readonly log: Logger; readonly loaded?: 'await' | 'background' },
 ): Promise<Projection> {
   const { schema } = source
   const stop = new AbortController()
@@ -79,7 +65,7 @@ export async function openProjection(
         const yieldNow = yielder()
         for await (const rows of pages) {
           for (const page of pagesOf(rows, ROWS_PER_STEP)) {
-            await feed(
+            await applyToMemory(
               page,
               poison,
               (rows) => load.add(rows, upto),
@@ -93,7 +79,7 @@ export async function openProjection(
       },
       async take(changes, upto) {
         const at = (change?: Change): Position => ({ ...upto, number: change?.number ?? upto.number })
-        const wasSplit = await feed(
+        const wasSplit = await applyToMemory(
           changes,
           poison,
           (part) => memory.apply(part, part === changes ? upto : at(part.at(-1))),
@@ -104,29 +90,18 @@ export async function openProjection(
       },
     },
     log,
-    useMs,
   )
-
-  let due: NodeJS.Timeout | undefined
-  const hints = bus.subscribe(`overlay.${schema}.head`, (hint) => {
-    due ??= setTimeout(() => {
-      due = undefined
-      follower.waitFor(hint as Position, AbortSignal.timeout(FRESH_MS)).catch(() => undefined) // without success it is no longer fresh
-    }, PUSH_MS)
-  })
   if (loaded === 'await') await follower.loaded
   return {
     schema,
     position: follower.position,
-    isFresh: () => follower.isFresh(FRESH_MS),
+    isFresh: () => follower.ageMs() < FRESH_MS,
     ageMs: follower.ageMs,
     isHeard: follower.isHeard,
     waitFor: follower.waitFor,
     catchUp: follower.catchUp,
     async [Symbol.asyncDispose]() {
       stop.abort()
-      clearTimeout(due)
-      hints[Symbol.dispose]()
       await follower[Symbol.asyncDispose]()
     },
   }

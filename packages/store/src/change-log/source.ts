@@ -8,9 +8,8 @@ export interface Source {
   /** All rows of the kinds. The first message carries the position taken before the load. */
   load(kinds: readonly string[], signal: AbortSignal): AsyncIterable<Changes>
   /**
-   * Changes of these kinds after the position, then new ones. A sign of life after `signMs`, about a second later at the
-   * latest, and at most one message with changes in `gatherMs`. An owner of an earlier release sends changes of all
-   * kinds, and signs each second. OUT_OF_RANGE: holders must reload.
+   * Changes of these kinds after the position, then new ones: at most one message with changes in `gatherMs`, and a
+   * heartbeat each second. OUT_OF_RANGE: holders must reload.
    */
   watch(after: Position, signal: AbortSignal, options: WatchOptions): AsyncIterable<Changes>
   /** Changes after the position, as of now. */
@@ -32,10 +31,9 @@ const MOST_ROW_BYTES = 64 * 1024 * 1024
 export const remoteSource = (schema: string, owner: Methods<ChangeServiceService>): Source => ({
   schema,
   load: (kinds, signal) => owner.load({ kinds: [...kinds] }, ownContext(signal)),
-  watch: (after, signal, { gatherMs, kinds, signMs }) =>
-    owner.watch({ after, gatherMs, kinds: [...kinds], signMs }, ownContext(signal)),
-  pull: (after, signal, kinds) =>
-    owner.pull({ after, gatherMs: 0, kinds: [...kinds], signMs: 0 }, ownContext(signal)),
+  watch: (after, signal, { gatherMs, kinds }) =>
+    owner.watch({ after, gatherMs, kinds: [...kinds] }, ownContext(signal)),
+  pull: (after, signal, kinds) => owner.pull({ after, gatherMs: 0, kinds: [...kinds] }, ownContext(signal)),
   async row(kind, id, signal) {
     const parts: Uint8Array[] = []
     let bytes = 0

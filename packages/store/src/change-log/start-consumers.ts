@@ -2,8 +2,9 @@ import { kinds } from '@overlay/model'
 import { disposeAll } from '@overlay/process/async'
 import type { Logger } from 'pino'
 import type { ChangeLog } from './change-log.js'
-import { type Consumer, type Effects, startConsumer } from './consumer.js'
+import { type Consumer, startConsumer } from './consumer.js'
 import { recordingDeletions } from './deleted-entities.js'
+import type { Effects } from './effects.js'
 import type { Source } from './source.js'
 
 /** What a service does when another one's rows change. */

@@ -2,11 +2,12 @@ import type { ChangeServiceService, Context, Methods, Position, Positions, Writt
 import { isAway } from '../postgres/database-failure.js'
 import { AFTER_COMMIT_MS, afterCommit, withDeadline } from './after-commit.js'
 import type { ChangeLog } from './change-log.js'
+import { headsReader } from './heads.js'
 
 /** A service that may follow this one. */
 export interface RemoteFollower {
   readonly source: { readonly schema: string }
-  readonly changes: Pick<Methods<ChangeServiceService>, 'reach' | 'head'>
+  readonly changes: Pick<Methods<ChangeServiceService>, 'reach'>
 }
 
 /**
@@ -31,6 +32,12 @@ export const waitForFollowers = (
   changeLog: Pick<ChangeLog, 'db' | 'log'>,
   followers: readonly RemoteFollower[],
 ): WaitForFollowers => {
+  const headReaders = new Map<string, () => Promise<Positions>>() // by schema
+  const headOf = async (schema: string): Promise<Position | undefined> => {
+    const read = headReaders.get(schema) ?? headsReader(changeLog.db, [schema], AFTER_COMMIT_MS)
+    headReaders.set(schema, read)
+    return (await read())[schema]
+  }
   const lateUntilMs = new Map<string, number>() // by schema, of followers whose last wait has failed
 
   /** How long a write waits for a follower. While it is away, not every write of a script may wait to the end. */
@@ -73,7 +80,7 @@ export const waitForFollowers = (
         const reached = last
         const position = await follow(next, limited, async (context) => {
           await changes.reach(reached, context)
-          return isAsked ? changes.head({}, context) : undefined
+          return isAsked ? headOf(next) : undefined
         })
         if (position) effects[next] = position
         last = { schema: next, position }

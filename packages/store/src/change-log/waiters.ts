@@ -5,19 +5,19 @@ export interface Waiters {
   /** Until the follower is at the position; without one, at all that its owner had at the call. */
   wait(position: Position | undefined, signal: AbortSignal): Promise<void>
   any(): boolean
-  /** True when a caller still waits that came before this look began. */
-  anySince(look: number): boolean
-  /** A look at the owner begins. Returns its number. */
-  beginLook(): number
-  /** The look has ended, and all that it found is applied. */
-  endLook(look: number): void
+  /** True when a caller still waits that came before this pull began. */
+  anySince(pull: number): boolean
+  /** A pull from the owner begins. Returns its number. */
+  beginPull(): number
+  /** The pull has ended, and all that it found is applied. */
+  endPull(pull: number): void
   /** Ends the waits that are over. To be called when the follower has moved. */
   check(): void
 }
 
 interface Waiter {
   readonly position: Position | undefined
-  readonly since: number // looks that had begun before it came do not serve it
+  readonly since: number // pulls that had begun before it came do not serve it
   readonly resolve: () => void
 }
 
@@ -62,10 +62,10 @@ export function openWaiters(applied: () => Position | undefined): Waiters {
   return {
     wait,
     any: () => !list.isEmpty(),
-    anySince: (look) => list.items().some(({ since }) => since < look),
-    beginLook: () => ++begun,
-    endLook(look) {
-      ended = Math.max(ended, look)
+    anySince: (pull) => list.items().some(({ since }) => since < pull),
+    beginPull: () => ++begun,
+    endPull(pull) {
+      ended = Math.max(ended, pull)
       check()
     },
     check,

@@ -1,6 +1,4 @@
 import type { Position } from '@overlay/rpc'
-import type { Logger } from 'pino'
-import type { Bus } from './bus.js'
 import { openProjection, type Projection } from './projection.js'
 import type { Source } from './source.js'
 
@@ -12,11 +10,7 @@ export function watchKinds(
   source: Source,
   kinds: readonly string[],
   changed: (upto: Position) => void,
-  options: {
-    readonly bus: Pick<Bus, 'subscribe'>
-    readonly log: Logger
-    readonly loaded?: 'await' | 'background'
-  },
+  options: Parameters<typeof openProjection>[2],
 ): Promise<Projection> {
   const memory = {
     name: `changes of ${kinds.join(' and ')}`,

@@ -1,7 +1,7 @@
 import { metrics } from '@overlay/process'
 import { openLimit } from '@overlay/process/async'
 import type { Context } from '@overlay/rpc'
-import { type Bus, type ChangeLog, localSource, watchKinds } from '@overlay/store/change-log'
+import { type ChangeLog, localSource, watchKinds } from '@overlay/store/change-log'
 import { bestEffort, type Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import { rotationOf, type TokenKeyRules } from '../domain/token-key-plan.js'
@@ -25,14 +25,13 @@ const REACH_MS = 2000
 export interface KeyringCacheOptions {
   readonly keySecret: string
   readonly tokenKeyRules: TokenKeyRules
-  readonly bus: Bus
   readonly log: Logger
   now(): Date
 }
 
 export async function openKeyringCache(
   changeLog: ChangeLog,
-  { keySecret, tokenKeyRules, bus, log, now }: KeyringCacheOptions,
+  { keySecret, tokenKeyRules, log, now }: KeyringCacheOptions,
 ): Promise<KeyringCache> {
   const keyring = kept(async () => {
     const { certified, planned } = await readAllKeys(changeLog.db)
@@ -49,7 +48,7 @@ export async function openKeyringCache(
     tokenKeyring.forget()
   }
   const source = localSource(changeLog, { keys: () => allKeyPayloads(changeLog.db) })
-  const projection = await watchKinds(source, ['keys'], invalidate, { bus, log })
+  const projection = await watchKinds(source, ['keys'], invalidate, { log })
   return {
     keyring: keyring.get,
     tokenKeyring: tokenKeyring.get,

@@ -89,7 +89,7 @@ async function openParts(
       loading: () => progress.beginLoad(schema),
     })
     for (const [kind, ofKind] of memory.names) names.set(kind, ofKind)
-    return openProjection(source, memory, { bus, log, loaded: 'background' })
+    return openProjection(source, memory, { log, loaded: 'background' })
   }
   const projections = [
     own(await follow(localSource(changeLog, loaders), ownKinds)),

@@ -3,19 +3,15 @@ import { openAlarm } from '@overlay/process/async'
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
 import type { Deps } from './method-deps.js'
 
-const SIGN_MS = 1000
+/** Between two messages without changes. A follower is fresh for 2 s, and memory here may be a second old. */
+const HEARTBEAT_MS = 500
 const GATHER_MS = 20 // changes that share a message; the first is sent at once
 const MOST_NAMED = 10_000
 const MOST_AGE_MS = 2 ** 31
 
-/**
- * Streams the identities whose headers, or grants, have changed. Where signs of life are to come each second, none is
- * sent while memory is not fresh. Where they are to be rare, they tell how old memory is, and policy asks none of its
- * owners because of them.
- */
+/** Streams the identities whose headers, or grants, have changed. Each message reports how old memory is. */
 export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['watchHeaders'] =>
-  async function* ({ grants, signMs }, context) {
-    const { signal } = context
+  async function* ({ grants }, { signal }) {
     const changed = new Set<string>()
     let all = false
     const moved = openAlarm()
@@ -27,30 +23,25 @@ export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['w
       if (all) changed.clear()
       moved.ring()
     })
-    const isRare = signMs > SIGN_MS
-    const isFresh = async (): Promise<boolean> => {
-      if (!engine.isFresh()) await engine.ensureFresh(context).catch(() => undefined) // asked again after a second
-      return engine.isFresh()
-    }
-
     while (!signal.aborted) {
-      const isReady = isRare || (await isFresh())
-      const next = moved.sleep(signal, isRare ? signMs : SIGN_MS) // what changes while the message is sent ends the pause
-      if (isReady) {
-        const ageMs = Math.min(Math.round(engine.ageMs()), MOST_AGE_MS)
-        const message = {
-          positions: engine.positions(),
-          identityIds: [...changed],
-          all,
-          grants,
-          ageMs,
-          routers: true,
-        }
-        changed.clear()
-        all = false
-        yield message
-        await delay(GATHER_MS, undefined, { signal }).catch(() => undefined)
+      const next = moved.sleep(signal, HEARTBEAT_MS) // what changes while the message is sent ends the pause
+      if (!engine.isLoaded()) {
+        await next
+        continue
       }
+      const ageMs = Math.min(Math.round(engine.ageMs()), MOST_AGE_MS)
+      const message = {
+        positions: engine.positions(),
+        identityIds: [...changed],
+        all,
+        grants,
+        ageMs,
+        routers: true,
+      }
+      changed.clear()
+      all = false
+      yield message
+      await delay(GATHER_MS, undefined, { signal }).catch(() => undefined)
       await next
     }
   }

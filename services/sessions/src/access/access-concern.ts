@@ -64,7 +64,7 @@ async function openParts(deps: AccessDeps, own: Own): Promise<AccessConcern> {
   const routerCount = (): number => push.routers().size
   const reports = own(openPushReports(bus, randomUUID(), routerCount))
   const push: Push = own(openPush({ ...deps, sessions: () => apiSessions, pushed: reports.pushed }))
-  const apiSessions = own(await openApiSessions(identity.source, push, { bus, log }))
+  const apiSessions = own(await openApiSessions(identity.source, push, log))
   const gathering = openActivity({
     db,
     identity: identity.calls,

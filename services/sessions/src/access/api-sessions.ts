@@ -1,6 +1,6 @@
 import { identity } from '@overlay/model'
 import { type Change, CREDENTIALS, type Position } from '@overlay/rpc'
-import { type Bus, isDeleted, type Memory, openProjection, type Source } from '@overlay/store/change-log'
+import { isDeleted, type Memory, openProjection, type Source } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import { type ApiSession, decodeApiSessions, hasLimited, withoutExpired } from '../domain/api-session.js'
 
@@ -36,7 +36,7 @@ export interface ApiSessionListener {
 export async function openApiSessions(
   source: Source,
   listener: ApiSessionListener,
-  { bus, log }: { readonly bus: Pick<Bus, 'subscribe'>; readonly log: Logger },
+  log: Logger,
 ): Promise<ApiSessions> {
   const ids = new Map<string, ApiSession>()
   const older = new Map<string, readonly ApiSession[]>() // of the same id, for the few that have several tokens
@@ -129,7 +129,7 @@ export async function openApiSessions(
       }
     },
   }
-  const projection = await openProjection(source, memory, { bus, log, loaded: 'background' })
+  const projection = await openProjection(source, memory, { log, loaded: 'background' })
   return {
     byId: (id) => ids.get(id),
     byToken: (token) => tokens.get(token),

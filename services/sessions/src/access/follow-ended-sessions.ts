@@ -1,6 +1,6 @@
 import { reconnect, runPeriodically } from '@overlay/process/async'
 import { Fault, type Position } from '@overlay/rpc'
-import { atRest, type ChangeLog, deletedIds } from '@overlay/store/change-log'
+import { type ChangeLog, deletedIds } from '@overlay/store/change-log'
 import { pruneEnded, recentlyEnded } from '../store/ended-session.js'
 
 const PRUNE_MS = 60_000
@@ -25,8 +25,7 @@ export async function followEndedSessions(
       if (recent.length > 0) await onEnded(recent)
       at = head
     }
-    const options = { kinds: ['sessions'], signMs: atRest.signMs }
-    for await (const { upto, changes } of changeLog.watch(at, stop.signal, options)) {
+    for await (const { upto, changes } of changeLog.watch(at, stop.signal, { kinds: ['sessions'] })) {
       const ids = deletedIds(changes, 'sessions')
       if (ids.length > 0) await onEnded(ids)
       if (upto) at = upto

@@ -1,7 +1,6 @@
 import { session } from '@overlay/model'
 import type { Position } from '@overlay/rpc'
 import {
-  type Bus,
   type ChangeLog,
   deletedIds,
   isAtLeast,
@@ -39,7 +38,7 @@ const keyOf = ({ apiSessionId, type, serviceId }: SessionKey): string =>
 export async function openHeldSessions(
   changeLog: ChangeLog,
   entries: Pick<Entries, 'get' | 'grow'>,
-  { bus, log }: { readonly bus: Pick<Bus, 'subscribe'>; readonly log: Logger },
+  log: Logger,
 ): Promise<HeldSessions> {
   const places = new Map<string, Place>() // by id
   let looks = 0
@@ -89,7 +88,7 @@ export async function openHeldSessions(
       return { add: () => undefined, end: dropAll }
     },
   }
-  const projection = await openProjection(localSource(changeLog, {}), memory, { bus, log })
+  const projection = await openProjection(localSource(changeLog, {}), memory, { log })
   return {
     find(identityId, key, written) {
       if (!projection.isFresh() || !isAtLeast(projection.position(), written)) return undefined

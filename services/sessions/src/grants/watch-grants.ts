@@ -1,10 +1,10 @@
 import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
-import { type FollowLog, follow } from '@overlay/store/change-log'
+import { type FollowLog, followStream } from '@overlay/store/change-log'
 
 /** The stream of policy that names the identities whose lists of services or grants change. */
 export interface GrantWatch extends AsyncDisposable {
   /** True: what was not dropped is as of at most two seconds ago. */
-  trusted(): boolean
+  isFresh(): boolean
   /** True: the stream names changes of grants, too. Policy of an earlier release names only changes of lists. */
   coversGrants(): boolean
   /** True: policy is of an earlier release, which does not tell the routers of identities. */
@@ -13,7 +13,7 @@ export interface GrantWatch extends AsyncDisposable {
   positions(): Positions
   /** Called before `positions` move. After an interruption of the stream with `all`. */
   onChange(listener: GrantListener): void
-  /** Called after each message: at least once a second in use, rarely at rest. */
+  /** Called after each message: at least once a second. */
   onMessage(listener: () => void): void
 }
 
@@ -30,15 +30,15 @@ export function watchGrants(
   }
   let coversGrants = false
   let lacksRouters = false
-  async function* open(signal: AbortSignal, signMs: number) {
+  async function* open(signal: AbortSignal) {
     let isFirst = true
-    for await (const message of policy.watchHeaders({ grants: true, signMs }, ownContext(signal))) {
+    for await (const message of policy.watchHeaders({ grants: true }, ownContext(signal))) {
       if (isFirst) announce('all') // earlier changes were missed
       isFirst = false
       yield message
     }
   }
-  const followed = follow(
+  const followed = followStream(
     'policy grants',
     log,
     open,
@@ -53,7 +53,7 @@ export function watchGrants(
     ({ ageMs }) => ageMs,
   )
   return {
-    trusted: followed.trusted,
+    isFresh: followed.isFresh,
     coversGrants: () => coversGrants,
     lacksRouters: () => lacksRouters,
     positions: followed.positions,

@@ -1,7 +1,6 @@
 import { edgeRouter, transitRouter } from '@overlay/model'
 import type { Change } from '@overlay/rpc'
 import {
-  type Bus,
   type ChangeLog,
   localSource,
   type Memory,
@@ -64,10 +63,7 @@ function decode(change: Change): NetworkRouter | undefined {
 }
 
 /** Loads all routers, then follows the change log of this service. */
-export async function openRouterDirectory(
-  changeLog: ChangeLog,
-  { bus, log }: { readonly bus: Pick<Bus, 'subscribe'>; readonly log: Logger },
-): Promise<RouterDirectory> {
+export async function openRouterDirectory(changeLog: ChangeLog, log: Logger): Promise<RouterDirectory> {
   const routers = new Map<string, NetworkRouter>()
   const listeners = new Set<RouterListener>()
 
@@ -103,7 +99,6 @@ export async function openRouterDirectory(
     },
   }
   const projection = await openProjection(localSource(changeLog, routerLoaders(changeLog.db)), memory, {
-    bus,
     log,
   })
   return {

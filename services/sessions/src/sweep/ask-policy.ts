@@ -1,7 +1,6 @@
 import { pagesOf } from '@overlay/process/async'
 import {
   Access,
-  type ChangeServiceService,
   type Context,
   type Methods,
   ownContext,
@@ -14,25 +13,9 @@ import { type AccessChanges, accessChanges, type SessionAccess } from '../domain
 /** The questions of a sweep to policy. */
 export type AccessPolicy = Pick<Methods<PolicyServiceService>, 'findLost' | 'findRequiring'>
 
-/** The heads of the streams that decide about access, of the owners that answer. */
+/** Reads the heads of the change logs that decide about access. */
 export type Heads = () => Promise<Positions>
 
-type Owner = Pick<Methods<ChangeServiceService>, 'head'>
-
-export const headsOf =
-  (owners: Readonly<Record<string, Owner>>): Heads =>
-  async () => {
-    const context = ownContext(AbortSignal.timeout(HEAD_MS))
-    const requests = Object.entries(owners).map(async ([schema, owner]) => [
-      [schema, await owner.head({}, context)] as const,
-    ])
-    const answers = await Promise.allSettled(requests)
-    return Object.fromEntries(
-      answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : [])),
-    )
-  }
-
-const HEAD_MS = 1000
 const PER_CALL = 1000
 const NAMES_PER_CALL = 500
 const CALL_MS = 10_000

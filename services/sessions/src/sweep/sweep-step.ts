@@ -1,7 +1,7 @@
 import { ownContext } from '@overlay/rpc'
 import { type ChangeLog, type FabricEvents, writeChanges } from '@overlay/store/change-log'
 import type { Names } from '@overlay/store/kind-store'
-import type { Db, LockedConnection, Tx } from '@overlay/store/postgres'
+import { type Db, isAway, type LockedConnection, type Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { sessionEvent } from '../access/session-event.js'
 import type { AccessChanges, SessionAccess } from '../domain/session-access.js'
@@ -201,7 +201,8 @@ async function endTerminatorsOfMissing({ changeLog, names }: StepDeps): Promise<
 
 /**
  * Policy answers as of the heads: a session may have been authorized at a position beyond those that are followed here,
- * because changes without effect are saved later. An owner that does not answer delays no revocation.
+ * because changes without effect are saved later. If policy cannot reach them, because identity is unavailable, it answers
+ * as of the followed positions: no revocation waits for an owner.
  */
 async function findChanges(
   db: Db,
@@ -210,8 +211,12 @@ async function findChanges(
 ): Promise<AccessChanges> {
   if (sessions.length === 0) return { lost: [], moved: [] }
   // read after the revocations, so not older than they are
-  const positions = { ...(await followedPositions(db)), ...(await heads()) }
-  return findAccessChanges(policy, sessions, callAt(positions))
+  const followed = await followedPositions(db)
+  const current = { ...followed, ...(await heads()) }
+  return findAccessChanges(policy, sessions, callAt(current)).catch((err: unknown) => {
+    if (!isAway(err)) throw err
+    return findAccessChanges(policy, sessions, callAt(followed))
+  })
 }
 
 const idsOf = (sessions: readonly SessionAccess[]): string[] => sessions.map(({ id }) => id)

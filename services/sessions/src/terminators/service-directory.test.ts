@@ -1,6 +1,6 @@
 import { openLog } from '@overlay/process'
 import type { Change, Changes, Position } from '@overlay/rpc'
-import { noBus, type Source } from '@overlay/store/change-log'
+import type { Source } from '@overlay/store/change-log'
 import { expect, test } from 'vitest'
 import { openServiceDirectory } from './service-directory.js'
 
@@ -48,7 +48,7 @@ const wiki = { name: 'wiki', terminatorStrategy: 'sticky', encryptionRequired: t
 
 test('a service that is not in memory yet is found with the changes of policy', async () => {
   const { source, changes } = startPolicy([row(1, 's1', wiki)])
-  await using services = await openServiceDirectory(source, noBus, log)
+  await using services = await openServiceDirectory(source, log)
   expect(await services.find('s1')).toEqual({ id: 's1', ...wiki })
   changes.push(row(2, 's2', { name: 'blog' }))
   expect(services.get('s2')).toBeUndefined()
@@ -57,7 +57,7 @@ test('a service that is not in memory yet is found with the changes of policy', 
 
 test('a name belongs to the service that took it last', async () => {
   const { source, changes } = startPolicy([row(1, 's1', wiki)])
-  await using services = await openServiceDirectory(source, noBus, log)
+  await using services = await openServiceDirectory(source, log)
   await services.find('s1')
   changes.push(row(2, 's2', wiki), row(3, 's1', null))
   expect(await services.find('s2')).toMatchObject({ name: 'wiki' })

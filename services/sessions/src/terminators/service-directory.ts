@@ -1,7 +1,6 @@
 import { service } from '@overlay/model'
 import type { Change } from '@overlay/rpc'
 import {
-  type Bus,
   isDeleted,
   type Memory,
   openProjection,
@@ -35,15 +34,10 @@ export interface ServiceDirectory extends AsyncDisposable {
 const WAIT_MS = 2000
 
 /** Returns before the first load. */
-export async function openServiceDirectory(
-  source: Source,
-  bus: Pick<Bus, 'subscribe'>,
-  log: Logger,
-): Promise<ServiceDirectory> {
+export async function openServiceDirectory(source: Source, log: Logger): Promise<ServiceDirectory> {
   const services = new Map<string, ServiceInfo>()
   const ids = new Map<string, string>() // by name
   const projection = await openProjection(source, memoryOf(services, ids), {
-    bus,
     log,
     loaded: 'background',
   })

@@ -14,7 +14,7 @@ const CALL_MS = 5000
 
 export function openContentKeys(
   policy: Pick<Methods<PolicyServiceService>, 'getHeader'>,
-  watch: Pick<GrantWatch, 'trusted' | 'positions' | 'onChange'>,
+  watch: Pick<GrantWatch, 'isFresh' | 'positions' | 'onChange'>,
 ): ContentKeys {
   const keys = new Map<string, string>()
   let loading = new Set<string>() // of these, no change has been received since their load began
@@ -33,7 +33,7 @@ export function openContentKeys(
   return {
     async of(identityId) {
       const cached = keys.get(identityId)
-      if (cached !== undefined && watch.trusted()) return cached
+      if (cached !== undefined && watch.isFresh()) return cached
       loading.add(identityId)
       const least = watch.positions()
       const context = { ...ownContext(AbortSignal.timeout(CALL_MS)), positions: least }

@@ -30,7 +30,7 @@ export interface TunnelOptions extends TunnelSessionDeps, Pick<RouterSessionDeps
     readonly entities: Pick<Methods<EntityServiceService>, 'list'>
   }
   readonly directory: { get(routerId: string): Pick<NetworkRouter, 'isEdge'> | undefined }
-  readonly grantWatch: Pick<GrantWatch, 'trusted' | 'positions' | 'onChange'>
+  readonly grantWatch: Pick<GrantWatch, 'isFresh' | 'positions' | 'onChange'>
   readonly services: Pick<ServiceDirectory, 'find' | 'findByName'>
   readonly terminators: Pick<Terminators, 'create' | 'update' | 'remove'>
   readonly circuits: Pick<Circuits, 'open' | 'end'>

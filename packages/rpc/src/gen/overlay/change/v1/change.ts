@@ -35,8 +35,6 @@ export interface WatchRequest {
   gatherMs: number;
   /** only changes of these kinds; empty: of all. Positions advance past other changes */
   kinds: string[];
-  /** Watch: time between two messages without changes; 0: a second */
-  signMs: number;
 }
 
 export interface LoadRequest {
@@ -75,7 +73,7 @@ export interface Changes {
   after:
     | Position
     | undefined;
-  /** time since `upto` was the owner's head, unless `more` is set */
+  /** time since the owner has read that `upto` is its head, unless `more` is set */
   ageMs: number;
   /** indexes in `changes` of rows that fit no message; their json is empty */
   oversized: number[];
@@ -178,7 +176,7 @@ export const Position: MessageFns<Position> = {
 };
 
 function createBaseWatchRequest(): WatchRequest {
-  return { after: undefined, gatherMs: 0, kinds: [], signMs: 0 };
+  return { after: undefined, gatherMs: 0, kinds: [] };
 }
 
 export const WatchRequest: MessageFns<WatchRequest> = {
@@ -191,9 +189,6 @@ export const WatchRequest: MessageFns<WatchRequest> = {
     }
     for (const v of message.kinds) {
       writer.uint32(26).string(v!);
-    }
-    if (message.signMs !== 0) {
-      writer.uint32(32).int32(message.signMs);
     }
     return writer;
   },
@@ -235,14 +230,6 @@ export const WatchRequest: MessageFns<WatchRequest> = {
             message.kinds.push(reader.string());
             continue;
           }
-          case 4: {
-            if (tag !== 32) {
-              break;
-            }
-
-            message.signMs = reader.int32();
-            continue;
-          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -264,11 +251,6 @@ export const WatchRequest: MessageFns<WatchRequest> = {
         ? globalThis.Number(object.gather_ms)
         : 0,
       kinds: globalThis.Array.isArray(object?.kinds) ? object.kinds.map((e: any) => globalThis.String(e)) : [],
-      signMs: isSet(object.signMs)
-        ? globalThis.Number(object.signMs)
-        : isSet(object.sign_ms)
-        ? globalThis.Number(object.sign_ms)
-        : 0,
     };
   },
 
@@ -283,9 +265,6 @@ export const WatchRequest: MessageFns<WatchRequest> = {
     if (message.kinds?.length) {
       obj.kinds = message.kinds;
     }
-    if (message.signMs !== 0) {
-      obj.signMs = Math.round(message.signMs);
-    }
     return obj;
   },
 
@@ -299,7 +278,6 @@ export const WatchRequest: MessageFns<WatchRequest> = {
       : undefined;
     message.gatherMs = object.gatherMs ?? 0;
     message.kinds = object.kinds?.map((e) => e) || [];
-    message.signMs = object.signMs ?? 0;
     return message;
   },
 };
@@ -1027,8 +1005,7 @@ export type ChangeServiceService = typeof ChangeServiceService;
 export const ChangeServiceService = {
   /**
    * Changes after the position, in order, then new changes as they are committed. While the owner's database answers,
-   * a message arrives after `sign_ms`, half a second later at the latest, empty if necessary. OUT_OF_RANGE: the follower
-   * must reload.
+   * a message arrives each second, empty if necessary. OUT_OF_RANGE: the follower must reload.
    */
   watch: {
     path: "/overlay.change.v1.ChangeService/Watch" as const,
@@ -1079,7 +1056,10 @@ export const ChangeServiceService = {
     responseSerialize: (value: ReachResponse): Buffer => Buffer.from(ReachResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ReachResponse => ReachResponse.decode(value),
   },
-  /** The position of the last commit, read after the call arrived. */
+  /**
+   * The position of the last commit, read after the call arrived. For gateways, which have no database: services read the
+   * view `head`. Other callers are unused since 0.2.0.
+   */
   head: {
     path: "/overlay.change.v1.ChangeService/Head" as const,
     requestStream: false as const,
@@ -1094,8 +1074,7 @@ export const ChangeServiceService = {
 export interface ChangeServiceServer extends UntypedServiceImplementation {
   /**
    * Changes after the position, in order, then new changes as they are committed. While the owner's database answers,
-   * a message arrives after `sign_ms`, half a second later at the latest, empty if necessary. OUT_OF_RANGE: the follower
-   * must reload.
+   * a message arrives each second, empty if necessary. OUT_OF_RANGE: the follower must reload.
    */
   watch: handleServerStreamingCall<WatchRequest, Changes>;
   /** Changes after the position, read after the call arrived. OUT_OF_RANGE: the follower must reload. */
@@ -1106,15 +1085,17 @@ export interface ChangeServiceServer extends UntypedServiceImplementation {
   row: handleServerStreamingCall<RowRequest, RowPart>;
   /** Returns when this schema has applied the changes of another schema up to the position. */
   reach: handleUnaryCall<ReachRequest, ReachResponse>;
-  /** The position of the last commit, read after the call arrived. */
+  /**
+   * The position of the last commit, read after the call arrived. For gateways, which have no database: services read the
+   * view `head`. Other callers are unused since 0.2.0.
+   */
   head: handleUnaryCall<HeadRequest, Position>;
 }
 
 export interface ChangeServiceClient extends Client {
   /**
    * Changes after the position, in order, then new changes as they are committed. While the owner's database answers,
-   * a message arrives after `sign_ms`, half a second later at the latest, empty if necessary. OUT_OF_RANGE: the follower
-   * must reload.
+   * a message arrives each second, empty if necessary. OUT_OF_RANGE: the follower must reload.
    */
   watch(request: WatchRequest, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
   watch(request: WatchRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
@@ -1153,7 +1134,10 @@ export interface ChangeServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ReachResponse) => void,
   ): ClientUnaryCall;
-  /** The position of the last commit, read after the call arrived. */
+  /**
+   * The position of the last commit, read after the call arrived. For gateways, which have no database: services read the
+   * view `head`. Other callers are unused since 0.2.0.
+   */
   head(request: HeadRequest, callback: (error: ServiceError | null, response: Position) => void): ClientUnaryCall;
   head(
     request: HeadRequest,

@@ -119,8 +119,6 @@ export interface Header_PositionsEntry {
 export interface WatchHeadersRequest {
   /** name identities whose lists or grants change, in place of those whose headers do */
   grants: boolean;
-  /** time between two messages without changes; 0: a second */
-  signMs: number;
 }
 
 export interface HeaderChanges {
@@ -1147,16 +1145,13 @@ export const Header_PositionsEntry: MessageFns<Header_PositionsEntry> = {
 };
 
 function createBaseWatchHeadersRequest(): WatchHeadersRequest {
-  return { grants: false, signMs: 0 };
+  return { grants: false };
 }
 
 export const WatchHeadersRequest: MessageFns<WatchHeadersRequest> = {
   encode(message: WatchHeadersRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.grants !== false) {
       writer.uint32(8).bool(message.grants);
-    }
-    if (message.signMs !== 0) {
-      writer.uint32(16).int32(message.signMs);
     }
     return writer;
   },
@@ -1182,14 +1177,6 @@ export const WatchHeadersRequest: MessageFns<WatchHeadersRequest> = {
             message.grants = reader.bool();
             continue;
           }
-          case 2: {
-            if (tag !== 16) {
-              break;
-            }
-
-            message.signMs = reader.int32();
-            continue;
-          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1203,23 +1190,13 @@ export const WatchHeadersRequest: MessageFns<WatchHeadersRequest> = {
   },
 
   fromJSON(object: any): WatchHeadersRequest {
-    return {
-      grants: isSet(object.grants) ? globalThis.Boolean(object.grants) : false,
-      signMs: isSet(object.signMs)
-        ? globalThis.Number(object.signMs)
-        : isSet(object.sign_ms)
-        ? globalThis.Number(object.sign_ms)
-        : 0,
-    };
+    return { grants: isSet(object.grants) ? globalThis.Boolean(object.grants) : false };
   },
 
   toJSON(message: WatchHeadersRequest): unknown {
     const obj: any = {};
     if (message.grants !== false) {
       obj.grants = message.grants;
-    }
-    if (message.signMs !== 0) {
-      obj.signMs = Math.round(message.signMs);
     }
     return obj;
   },
@@ -1230,7 +1207,6 @@ export const WatchHeadersRequest: MessageFns<WatchHeadersRequest> = {
   fromPartial<I extends Exact<DeepPartial<WatchHeadersRequest>, I>>(object: I): WatchHeadersRequest {
     const message = createBaseWatchHeadersRequest();
     message.grants = object.grants ?? false;
-    message.signMs = object.signMs ?? 0;
     return message;
   },
 };

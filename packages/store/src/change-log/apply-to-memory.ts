@@ -5,7 +5,7 @@ import { isUnknown, type Poison } from './poison.js'
  * Applies changes to memory, all at once. If that throws, applies each alone, in order. One that throws again is applied
  * with its current row, or as unknown, so that the others need not wait. Returns whether they were applied one by one.
  */
-export async function feed(
+export async function applyToMemory(
   changes: readonly Change[],
   poison: Poison,
   apply: (changes: readonly Change[]) => void,

@@ -6,13 +6,13 @@ import sql from 'sql-template-tag'
 import { type Database, onlyRow } from '../postgres/database.js'
 
 /** The last changes of a schema, in memory. */
-export interface Tail {
+export interface RecentChanges {
   /** The end of the change log, as far as this process knows it. */
   end(): Position
   /** False: beyond `end`, or of another timeline. */
   has(position: Position): boolean
-  /** Reads the end, in a read that begins after the call. All callers share one. */
-  sync(): Promise<Position>
+  /** Reads the end and the changes before it, in a read that begins after the call. All callers share one. */
+  read(): Promise<Position>
   /** Takes changes that this process has just committed. Returns false when changes before them are missing. */
   offer(position: Position, changes: readonly Change[]): boolean
   /** Whether one of the changes after the position that are in memory meets the condition. */
@@ -26,7 +26,7 @@ const MOST_BYTES = 16 * 1024 * 1024
 const BATCH = 500
 
 /** `onMove` is called when the end has moved. */
-export async function openTail(db: Database, onMove: () => void): Promise<Tail> {
+export async function openRecentChanges(db: Database, onMove: () => void): Promise<RecentChanges> {
   let end = onlyRow((await db.query<Position>(HEAD, 'stream-head')).rows)
   let recent: Change[] = [] // without gaps, up to `end`
   let bytes = 0
@@ -36,7 +36,7 @@ export async function openTail(db: Database, onMove: () => void): Promise<Tail> 
 
   function moveTo(position: Position): void {
     end = position
-    metrics.streamPosition.set({ schema: db.schema }, position.number)
+    metrics.changeLogPosition.set({ schema: db.schema }, position.number)
   }
   moveTo(end)
 
@@ -89,12 +89,12 @@ export async function openTail(db: Database, onMove: () => void): Promise<Tail> 
       if (last >= head.number) return head
     }
   }
-  const sync = coalesced(readOn)
+  const readAll = coalesced(readOn)
 
   return {
     end: () => end,
     has,
-    sync,
+    read: readAll,
 
     offer({ timeline, number }, changes) {
       const [first] = changes
@@ -111,7 +111,7 @@ export async function openTail(db: Database, onMove: () => void): Promise<Tail> 
       recent.slice(Math.max(0, recent.length - Math.max(0, end.number - position.number))).some(condition),
 
     async after(position) {
-      if (!has(position)) await sync()
+      if (!has(position)) await readAll()
       if (!has(position)) throw new Fault('OUT_OF_RANGE')
       const missing = end.number - position.number
       if (missing <= recent.length)

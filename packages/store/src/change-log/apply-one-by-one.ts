@@ -4,9 +4,8 @@ import sql from 'sql-template-tag'
 import type { Database, Tx } from '../postgres/database.js'
 import { failureOf, isAway, isConflict } from '../postgres/database-failure.js'
 import type { RowChange } from './append.js'
-import type { Effects } from './consumer.js'
-import type { Poison } from './poison.js'
-import { isUnknown } from './poison.js'
+import type { Effects } from './effects.js'
+import { isUnknown, type Poison } from './poison.js'
 
 type Applying = Pick<Effects, 'apply' | 'unknown'>
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { follow } from './follow.js'
+import { followStream } from './follow-stream.js'
 
 const until = async (condition: () => boolean): Promise<void> => {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve))
@@ -7,15 +7,15 @@ const until = async (condition: () => boolean): Promise<void> => {
 
 test.each([
   ['just now', 0, true],
-  ['longer ago than anybody may be trusted', 60_000, false],
-])('trust counts from when its owner looked: %s', async (_, ageMs, expected) => {
+  ['longer ago than a follower is fresh', 60_000, false],
+])('freshness counts from the poll of the owner: %s', async (_, ageMs, expected) => {
   let applied = false
   async function* open(signal: AbortSignal) {
     yield ageMs
     applied = true
     await new Promise((resolve) => signal.addEventListener('abort', resolve))
   }
-  await using followed = follow(
+  await using followed = followStream(
     'identity',
     { warn: () => undefined },
     open,
@@ -23,5 +23,5 @@ test.each([
     (age) => age,
   )
   await until(() => applied)
-  expect(followed.trusted()).toBe(expected)
+  expect(followed.isFresh()).toBe(expected)
 })
