@@ -33,7 +33,7 @@ export async function runIdentity(
   const settings = readSettings(identitySettings, env)
   const lifetimes = lifetimesOf(settings)
   await runService(
-    { schema: 'identity', process, settings, migrations },
+    { schema: 'identity', process, settings, migrations, heads: ['policy'] },
     async ({
       bus,
       changeLog: ownChangeLog,

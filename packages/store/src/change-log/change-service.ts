@@ -1,7 +1,7 @@
 import { type ChangeServiceService, Fault, type Methods } from '@overlay/rpc'
+import { MOST_GATHER_MS } from '../limits.js'
 import type { ChangeLog } from './change-log.js'
 import type { Consumer } from './consumer.js'
-import { MOST_GATHER_MS } from './limits.js'
 import { type Loaders, type LocalOptions, localSource } from './local-source.js'
 
 const PART_BYTES = 1024 * 1024

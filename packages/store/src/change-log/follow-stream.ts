@@ -1,7 +1,7 @@
 import { followers } from '@overlay/process'
 import { reconnect, withWatchdog } from '@overlay/process/async'
 import type { Positions } from '@overlay/rpc'
-import { FRESH_MS, SILENCE_MS } from './limits.js'
+import { FRESH_MS, SILENCE_MS } from '../limits.js'
 
 /** The stream of changes from the owner of cached rows. */
 export interface Followed extends AsyncDisposable {

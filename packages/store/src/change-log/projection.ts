@@ -1,9 +1,9 @@
 import { pagesOf, yielder } from '@overlay/process/async'
 import type { Change, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { FRESH_MS, GATHER_MS } from '../limits.js'
 import { applyToMemory } from './apply-to-memory.js'
 import { type Follower, startFollower } from './follower.js'
-import { FRESH_MS, GATHER_MS } from './limits.js'
 import { poisonOf } from './poison.js'
 import type { Source } from './source.js'
 
