@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { Access } from '../gateway/src/http/endpoint.js'
+import type { Access } from '../gateway/src/http/exchange.js'
 
 export interface PublishedOperation {
   readonly api: 'client' | 'management' | 'fabric' | 'audit'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Access } from '../../gateway/src/http/endpoint.js'
+import type { Access } from '../../gateway/src/http/exchange.js'
 import type { Admin } from '../admin.js'
 import { type Certificate, type Client, openClient, type Server } from '../client.js'
 import { ownCertificate } from '../member.js'

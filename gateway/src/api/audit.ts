@@ -25,8 +25,8 @@ import { type AuditQuery, isSchema, readAudit, readAuditedChange } from '../clie
 import type { Services } from '../clients/services.js'
 import { around } from '../http/answer.js'
 import { callContext, freshCallContext } from '../http/calls.js'
-import type { Parameter } from '../http/query.js'
-import { queryOf, type RequestContext } from '../http/request-context.js'
+import type { Parameter, RequestContext } from '../http/exchange.js'
+import { queryOf } from '../http/query.js'
 import { forbidStoring, send, sendParts } from '../http/send.js'
 import type { Handlers } from './operations.js'
 

@@ -1,4 +1,5 @@
-import { type BodySpec, json } from '../http/body.js'
+import { json } from '../http/body.js'
+import type { BodySpec } from '../http/exchange.js'
 
 const text = (max: number, min = 0) => ({
   type: 'string',

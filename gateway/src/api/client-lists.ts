@@ -2,7 +2,7 @@ import { clientSchemaOf, edgeRouter, externalJwtSigner, terminator } from '@over
 import { Perspective, Selection } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { callContext } from '../http/calls.js'
-import type { RequestContext } from '../http/request-context.js'
+import type { RequestContext } from '../http/exchange.js'
 import { byRole, list, listRequest, paging } from './list.js'
 import type { Handlers } from './operations.js'
 import { sessionOf } from './session.js'

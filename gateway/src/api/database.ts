@@ -3,8 +3,7 @@ import { flag, listOf, named, object, orNull, text, time } from '@overlay/model/
 import type { Services } from '../clients/services.js'
 import { empty } from '../http/answer.js'
 import { callContext } from '../http/calls.js'
-import type { Endpoint } from '../http/endpoint.js'
-import type { RequestContext } from '../http/request-context.js'
+import type { Endpoint, RequestContext } from '../http/exchange.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 

@@ -9,7 +9,8 @@ import {
 } from '@overlay/model'
 import { variable } from '@overlay/model/schema'
 import { Fault } from '@overlay/rpc'
-import { type BodySpec, jsonBytes } from '../http/body.js'
+import { jsonBytes } from '../http/body.js'
+import type { BodySpec } from '../http/exchange.js'
 
 export interface EntityBody {
   readonly json: Buffer

@@ -4,7 +4,7 @@ import type { Services } from '../clients/services.js'
 import { detail, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { takes } from '../http/endpoint.js'
+import { takes } from '../http/exchange.js'
 import type { Handlers } from './operations.js'
 
 const snapshotBody = json('snapshot', named('databaseSnapshotCreate', object({}, { path: text })), false)

@@ -3,7 +3,7 @@ import type { Services } from '../clients/services.js'
 import { around, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { takes } from '../http/endpoint.js'
+import { takes } from '../http/exchange.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 

@@ -1,7 +1,7 @@
 import { listOf, oneOf } from '@overlay/model/schema'
-import { type About, VERSION } from '../about.js'
+import { rootOf } from '../http/paths.js'
 import { prepareBody, sendPrepared } from '../http/send.js'
-import { rootOf } from '../paths.js'
+import { type About, VERSION } from '../http/version.js'
 import type { Handlers } from './operations.js'
 import { protocolsSchema, versionSchema } from './wire-schemas.js'
 

@@ -2,9 +2,8 @@ import { type Entity, memoized, readSchemaOf, symbolsOf } from '@overlay/model'
 import type { Context, ListRequest, ListResponse, Perspective, Selection } from '@overlay/rpc'
 import { around } from '../http/answer.js'
 import { callContext, freshCallContext } from '../http/calls.js'
-import type { Answer } from '../http/endpoint.js'
-import type { Parameter } from '../http/query.js'
-import { queryOf, type RequestContext } from '../http/request-context.js'
+import type { Answer, Parameter, RequestContext } from '../http/exchange.js'
+import { queryOf } from '../http/query.js'
 import { forbidStoring, JSON_TYPE, sendBytes, sendParts } from '../http/send.js'
 
 export const paging: readonly Parameter[] = [

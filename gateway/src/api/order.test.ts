@@ -1,10 +1,10 @@
 import { Agent, request as httpsRequest } from 'node:https'
 import { text } from 'node:stream/consumers'
+import type { JsonSchema } from '@overlay/model'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ADMIN, ALICE, PARTIAL_ADMIN } from '../../testing/fakes.js'
 import { startGateway, type TestGateway } from '../../testing/gateway.js'
-import type { JsonSchema } from '../http/body.js'
-import { type Access, asEndpoint, type Endpoint } from '../http/endpoint.js'
+import { type Access, asEndpoint, type Endpoint } from '../http/exchange.js'
 
 let gateway: TestGateway
 const agent = new Agent({ keepAlive: true, maxSockets: 8, rejectUnauthorized: false })

@@ -1,5 +1,5 @@
 import { type CachedSession, isCachedSession } from '../cache/session.js'
-import type { RequestContext } from '../http/request-context.js'
+import type { RequestContext } from '../http/exchange.js'
 
 /** The session of a request to an operation that needs one. */
 export function sessionOf(c: RequestContext): CachedSession {

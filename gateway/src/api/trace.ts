@@ -2,7 +2,7 @@ import { flag, named, object, text, time } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
 import { json } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { takes } from '../http/endpoint.js'
+import { takes } from '../http/exchange.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 

@@ -1,6 +1,6 @@
 import { type Log, metrics } from '@overlay/process'
 import { clientAddressOf } from '@overlay/process/tls'
-import type { RequestContext } from './request-context.js'
+import type { RequestContext } from './exchange.js'
 
 /** One answered request, for log and metrics. */
 export interface AccessRecord {

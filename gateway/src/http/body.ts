@@ -1,21 +1,8 @@
 import type { JsonSchema } from '@overlay/model'
 import { Fault, invalid } from '@overlay/rpc'
+import type { BodySpec, RequestContext } from './exchange.js'
 import { hasBody } from './negotiate.js'
-import type { RequestContext } from './request-context.js'
 import { check } from './validate.js'
-
-export type { JsonSchema }
-
-/** The body of an operation. `name` is its name in the documents and in the refusal of an empty body. */
-export interface BodySpec<B = unknown> {
-  readonly name: string
-  readonly schema: JsonSchema
-  readonly required: boolean
-  /** Content types, where not only JSON: the handler receives the bytes. The schema describes JSON bodies. */
-  readonly consumes?: readonly string[]
-  /** Builds the argument of the handler from the checked value and the value as sent. */
-  readonly read: (checked: unknown, sent: unknown) => B
-}
 
 export interface BodyLimits {
   readonly maxBytes: number

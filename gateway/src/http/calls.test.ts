@@ -2,8 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { endingOf } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { abortCalls, callContext } from './calls.js'
-import { openExchange } from './exchange.js'
-import type { RequestContext } from './request-context.js'
+import { openExchange, type RequestContext } from './exchange.js'
 
 const requestOf = () => {
   const env = openExchange({ headers: {}, socket: {} } as IncomingMessage, {} as ServerResponse)

@@ -1,7 +1,6 @@
 import { clientAddressOf } from '@overlay/process/tls'
 import { type Caller, type Context, contextEnding, type Positions, system, traceparentOf } from '@overlay/rpc'
-import type { Exchange } from './exchange.js'
-import type { RequestContext } from './request-context.js'
+import type { Exchange, RequestContext } from './exchange.js'
 
 /** For calls to services. All calls of a request share one deadline. */
 export function callContext({ env }: RequestContext): Context {

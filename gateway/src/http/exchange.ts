@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Context, FaultCode, Positions } from '@overlay/rpc'
-import type { Access, Protocol } from './endpoint.js'
+import type { JsonSchema } from '@overlay/model'
+import type { Context, Fault, FaultCode, Positions } from '@overlay/rpc'
+import type { Context as HonoContext } from 'hono'
 import type { Session } from './session.js'
 
 /** One request and its answer, from the first byte to the log line. One object of fixed shape is what reads cost least. */
@@ -80,3 +81,95 @@ export const openExchange = (incoming: IncomingMessage, outgoing: ServerResponse
   endListeners: undefined,
   abortReason: undefined,
 })
+
+/** What Hono's context carries for one request: `c.env`. */
+export interface Env {
+  readonly Bindings: Exchange
+}
+
+/** One request under way. */
+export type RequestContext = HonoContext<Env>
+
+/** Path parameters, by the names in the table of operations. */
+export type Params = Readonly<Record<'id' | 'serviceId', string>>
+
+/** The callers that an operation admits. `partial`: also a session whose second factor is outstanding. */
+export type Access = 'none' | 'partial' | 'full' | 'admin'
+
+export type Answer = Response | Promise<Response>
+export type Handler = (c: RequestContext, params: Params) => Answer
+
+/** Input and output of one operation: checked by the pipeline, described by the served documents. */
+export interface Endpoint {
+  readonly handle: (c: RequestContext, params: Params, body: never) => Answer
+  readonly body?: BodySpec
+  readonly query?: readonly Parameter[]
+  /** Content types other than JSON: `Accept` is then not checked. */
+  readonly produces?: readonly string[]
+  /** For the served documents. */
+  readonly about?: {
+    readonly status?: 200 | 201 | 202
+    readonly data?: JsonSchema
+    readonly page?: true
+    /** wire: `data` is the whole answer. */
+    readonly bare?: true
+    /** wire: null in a few answers. */
+    readonly meta?: null
+    /** Name of the whole answer in the published documents, where it does not follow from `data`. */
+    readonly envelope?: string
+    /** JSON with a charset. */
+    readonly type?: string
+    /** Statuses of refusals that do not follow from method, path and level. */
+    readonly fails?: readonly number[]
+  }
+}
+
+/** An operation with a body, which the handler receives checked. */
+export const takes = <B>(
+  body: BodySpec<B>,
+  handle: (c: RequestContext, params: Params, body: B) => Answer,
+  more: Omit<Endpoint, 'handle' | 'body'> = {},
+): Endpoint => ({ ...more, body, handle })
+
+export const asEndpoint = (handler: Handler | Endpoint): Endpoint =>
+  typeof handler === 'function' ? { handle: handler } : handler
+
+/** How an API differs that does not speak JSON in envelopes. */
+export interface Protocol {
+  /** Checks headers and query before the body is read. Throws the fault that refuses the request. */
+  check(c: RequestContext, endpoint: Endpoint): void
+  /** The answer to a failure. */
+  refuse(c: RequestContext, fault: Fault): Response
+}
+
+/** Operations below one root, the callers that each admits, and their handlers. */
+export interface MountedApi<Name extends string = string> {
+  readonly api: Name
+  readonly root: string
+  readonly protocol?: Protocol
+  readonly operations: Readonly<Record<string, Access>>
+  readonly handlers: Readonly<Record<string, Handler | Endpoint | undefined>>
+}
+
+/** The body of an operation. `name` is its name in the documents and in the refusal of an empty body. */
+export interface BodySpec<B = unknown> {
+  readonly name: string
+  readonly schema: JsonSchema
+  readonly required: boolean
+  /** Content types, where not only JSON: the handler receives the bytes. The schema describes JSON bodies. */
+  readonly consumes?: readonly string[]
+  /** Builds the argument of the handler from the checked value and the value as sent. */
+  readonly read: (checked: unknown, sent: unknown) => B
+}
+
+/** One query parameter of an operation. Others are ignored. */
+export interface Parameter {
+  readonly name: string
+  readonly about: string
+  readonly type: 'string' | 'integer' | 'strings'
+  readonly required?: true
+  readonly oneOf?: readonly string[]
+  readonly format?: 'uuid'
+  /** Another parameter and its value, with which this one is not checked. */
+  readonly uncheckedWith?: readonly [name: string, value: string]
+}

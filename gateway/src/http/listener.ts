@@ -2,9 +2,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { Fault } from '@overlay/rpc'
 import type { Hono } from 'hono'
 import { failureText } from './answer.js'
-import { type Exchange, openExchange } from './exchange.js'
+import { type Env, type Exchange, openExchange } from './exchange.js'
 import { requestId } from './ids.js'
-import type { Env } from './request-context.js'
 import { JSON_TYPE } from './send.js'
 import type { TraceRequest } from './trace-requests.js'
 

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { Answer } from './endpoint.js'
-import type { RequestContext } from './request-context.js'
+import type { Answer, RequestContext } from './exchange.js'
 
 /** Content beside the APIs: open to everybody, answers GET and HEAD only. */
 export interface Page {

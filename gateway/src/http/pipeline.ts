@@ -10,14 +10,22 @@ import { allowOrigin, preflight } from './cors.js'
 import { credentialsOf } from './credentials.js'
 import { openDeadlines } from './deadlines.js'
 import { discardRest } from './discard-rest.js'
-import type { Access, Answer, Endpoint, MountedApi } from './endpoint.js'
-import type { CallOptions, Exchange } from './exchange.js'
+import type {
+  Access,
+  Answer,
+  CallOptions,
+  Endpoint,
+  Env,
+  Exchange,
+  MountedApi,
+  Params,
+  RequestContext,
+} from './exchange.js'
 import { requestId } from './ids.js'
 import { requestListener } from './listener.js'
 import { checkAccept, checkContentType, refusalTypeOf } from './negotiate.js'
 import { noPages, type Page, type Pages } from './pages.js'
 import { checkQuery } from './query.js'
-import type { Env, Params, RequestContext } from './request-context.js'
 import { type MountedOperation, type Route, routesOf } from './routes.js'
 import type { Session, SessionStore } from './session.js'
 import type { Shares } from './shares.js'

@@ -1,18 +1,6 @@
 import { isUuid } from '@overlay/model'
 import { Fault, invalid } from '@overlay/rpc'
-import { queryOf, type RequestContext } from './request-context.js'
-
-/** One query parameter of an operation. Others are ignored. */
-export interface Parameter {
-  readonly name: string
-  readonly about: string
-  readonly type: 'string' | 'integer' | 'strings'
-  readonly required?: true
-  readonly oneOf?: readonly string[]
-  readonly format?: 'uuid'
-  /** Another parameter and its value, with which this one is not checked. */
-  readonly uncheckedWith?: readonly [name: string, value: string]
-}
+import type { Parameter, RequestContext } from './exchange.js'
 
 /** wire: an empty parameter counts as absent. */
 export function checkQuery(c: RequestContext, parameters: readonly Parameter[]): void {
@@ -43,4 +31,13 @@ const isInt64 = (text: string): boolean =>
 function refuseNul({ env: { incoming } }: RequestContext): void {
   if (incoming.url?.includes('%00'))
     throw new Fault('COULD_NOT_VALIDATE', 'the query must not contain NUL characters')
+}
+
+/** The query as the client sent it. Hono's own `c.req.query` needs a whole URL, which no request has. */
+export function queryOf({ env }: RequestContext): URLSearchParams {
+  if (env.query) return env.query
+  const { url = '' } = env.incoming
+  const mark = url.indexOf('?')
+  env.query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1))
+  return env.query
 }

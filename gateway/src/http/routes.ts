@@ -1,4 +1,4 @@
-import { type Access, asEndpoint, type Endpoint, type MountedApi, type Protocol } from './endpoint.js'
+import { type Access, asEndpoint, type Endpoint, type MountedApi, type Protocol } from './exchange.js'
 
 export interface MountedOperation {
   readonly operation: string

@@ -1,6 +1,5 @@
 import { type Failure, type Tracing, validTraceparent } from '@overlay/rpc'
-import type { MountedApi } from './endpoint.js'
-import type { Exchange } from './exchange.js'
+import type { Exchange, MountedApi } from './exchange.js'
 
 /** Answers a request as the span of it. */
 export type TraceRequest = <T>(exchange: Exchange, answer: () => T) => T

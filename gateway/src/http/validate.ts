@@ -1,8 +1,8 @@
+import type { JsonSchema } from '@overlay/model'
 import { memoized } from '@overlay/model'
 import { Fault, invalid } from '@overlay/rpc'
 import { Ajv, type ErrorObject } from 'ajv'
 import formats from 'ajv-formats'
-import type { JsonSchema } from './body.js'
 
 function validator(allErrors: boolean): Ajv {
   const ajv = new Ajv({ allErrors, strict: false, verbose: true, logger: false, discriminator: true })

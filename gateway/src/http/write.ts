@@ -1,5 +1,4 @@
-import type { Exchange } from './exchange.js'
-import type { RequestContext } from './request-context.js'
+import type { Exchange, RequestContext } from './exchange.js'
 import { CREDENTIAL_HEADERS, expirationSeconds } from './session.js'
 
 /** Returned by handlers: the answer is written, or its parts are on their way. Hono wants an object, and reads nothing of it. */

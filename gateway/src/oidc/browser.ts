@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { RequestContext } from '../http/request-context.js'
+import type { RequestContext } from '../http/exchange.js'
 
 /** The prefix keeps other hosts from setting it. */
 const NAME = '__Host-login'

@@ -1,4 +1,4 @@
-import type { RequestContext } from '../http/request-context.js'
+import type { RequestContext } from '../http/exchange.js'
 import { parameterOf } from './parameters.js'
 import { isClient } from './provider.js'
 import { OauthRefusal } from './refusals.js'

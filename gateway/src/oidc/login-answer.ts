@@ -1,6 +1,6 @@
 import type { LoginState } from '@overlay/rpc'
-import type { RequestContext } from '../http/request-context.js'
-import { sendDialogue } from '../web/html.js'
+import type { RequestContext } from '../http/exchange.js'
+import { sendDialogue } from '../http/html.js'
 import { answerTypeOf } from './negotiate.js'
 import { codePage, type ExternalProvider, enrollmentPage, tokenPage } from './pages.js'
 import { type Provider, redirect } from './provider.js'

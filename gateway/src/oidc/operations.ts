@@ -1,4 +1,4 @@
-import type { Access, Endpoint, Handler } from '../http/endpoint.js'
+import type { Access, Endpoint, Handler } from '../http/exchange.js'
 
 export type Handlers = Readonly<Record<string, Handler | Endpoint>>
 

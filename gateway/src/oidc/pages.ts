@@ -1,5 +1,5 @@
 import { waitText } from '@overlay/rpc'
-import { type Dialogue, type Fragment, fragment } from '../web/html.js'
+import { type Dialogue, type Fragment, fragment } from '../http/html.js'
 
 /** A provider of external tokens, as the page offers it. */
 export interface ExternalProvider {

@@ -1,6 +1,7 @@
 import { Fault, invalid } from '@overlay/rpc'
+import type { RequestContext } from '../http/exchange.js'
 import { contentTypeOf, hasBody } from '../http/negotiate.js'
-import { queryOf, type RequestContext } from '../http/request-context.js'
+import { queryOf } from '../http/query.js'
 
 export const FORM_TYPE = 'application/x-www-form-urlencoded'
 

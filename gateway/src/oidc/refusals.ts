@@ -1,6 +1,6 @@
 import { Fault, faults } from '@overlay/rpc'
 import { retryAfterOf } from '../http/answer.js'
-import type { RequestContext } from '../http/request-context.js'
+import type { RequestContext } from '../http/exchange.js'
 import { sendJson } from './send.js'
 
 /** A failure that the protocol defines. Unlike the description, `error` is part of it. */

@@ -1,4 +1,4 @@
-import type { RequestContext } from '../http/request-context.js'
+import type { RequestContext } from '../http/exchange.js'
 import { forbidStoring, JSON_HEADERS } from '../http/send.js'
 import { write } from '../http/write.js'
 

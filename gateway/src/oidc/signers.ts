@@ -1,7 +1,7 @@
 import { externalJwtSigner } from '@overlay/model'
 import { Perspective } from '@overlay/rpc'
 import { callContext } from '../http/calls.js'
-import type { RequestContext } from '../http/request-context.js'
+import type { RequestContext } from '../http/exchange.js'
 import type { ExternalProvider } from './pages.js'
 import type { Provider } from './provider.js'
 

@@ -2,7 +2,7 @@ import { Fault } from '@overlay/rpc'
 import { decodeJwt } from 'jose'
 import type { Sessions } from '../cache/sessions.js'
 import { credentialsOf } from '../http/credentials.js'
-import type { Handler } from '../http/endpoint.js'
+import type { Handler } from '../http/exchange.js'
 import type { Handlers } from './operations.js'
 import { plainText, sendJson } from './send.js'
 

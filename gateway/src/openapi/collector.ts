@@ -1,5 +1,5 @@
-import type { JsonSchema } from '../http/body.js'
-import type { Api } from '../paths.js'
+import type { JsonSchema } from '@overlay/model'
+import type { Api } from '../http/paths.js'
 import { definitionNameOf } from './names.js'
 import { type alternatives, isVariable } from './variants.js'
 

@@ -1,5 +1,5 @@
 import { kinds } from '@overlay/model'
-import type { Api } from '../paths.js'
+import type { Api } from '../http/paths.js'
 
 // wire: clients are generated from the published documents: names are the same here.
 

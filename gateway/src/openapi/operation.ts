@@ -1,8 +1,14 @@
+import type { JsonSchema } from '@overlay/model'
 import { anyObject, createLocation, listOf, named, object, text } from '@overlay/model/schema'
 import { faults } from '@overlay/rpc'
-import type { BodySpec, JsonSchema } from '../http/body.js'
-import { type Access, asEndpoint, type Endpoint, type MountedApi } from '../http/endpoint.js'
-import type { Parameter } from '../http/query.js'
+import {
+  type Access,
+  asEndpoint,
+  type BodySpec,
+  type Endpoint,
+  type MountedApi,
+  type Parameter,
+} from '../http/exchange.js'
 import { detailNameOf, operationIdOf, pageNameOf } from './names.js'
 
 /** One operation, for both versions of the document. */

@@ -1,4 +1,4 @@
-import type { JsonSchema } from '../http/body.js'
+import type { JsonSchema } from '@overlay/model'
 
 /** A schema whose form depends on one member. Each of its forms has a title. */
 export interface Variable extends JsonSchema {

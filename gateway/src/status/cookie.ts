@@ -1,7 +1,7 @@
 import { Fault } from '@overlay/rpc'
 import type { CachedSession } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
-import type { RequestContext } from '../http/request-context.js'
+import type { RequestContext } from '../http/exchange.js'
 
 /** The prefix keeps pages without TLS from setting it. */
 const NAME = '__Secure-status'

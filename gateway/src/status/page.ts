@@ -1,4 +1,4 @@
-import { type Dialogue, type Fragment, fragment } from '../web/html.js'
+import { type Dialogue, type Fragment, fragment } from '../http/html.js'
 import { certificatesOf, daysUntil } from './certificates.js'
 import { type Concern, concernsOf } from './concerns.js'
 import { IDLE_MINUTES } from './cookie.js'

@@ -1,4 +1,4 @@
-import { type Dialogue, type Fragment, fragment } from '../web/html.js'
+import { type Dialogue, type Fragment, fragment } from '../http/html.js'
 import { IDLE_MINUTES } from './cookie.js'
 
 export const refusedLogin = 'Sign-in failed. Check your input and try again.'

@@ -1,9 +1,8 @@
 import type { Health } from '@overlay/process'
-import type { Answer } from '../http/endpoint.js'
+import type { Answer, RequestContext } from '../http/exchange.js'
+import { fragment, htmlPage, sendHtml } from '../http/html.js'
 import { accepts } from '../http/negotiate.js'
-import type { RequestContext } from '../http/request-context.js'
 import { send } from '../http/send.js'
-import { fragment, htmlPage, sendHtml } from './html.js'
 
 interface Check {
   readonly healthy: boolean

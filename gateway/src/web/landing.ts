@@ -1,5 +1,5 @@
+import { fragment, htmlPage } from '../http/html.js'
 import type { PreparedBody } from '../http/send.js'
-import { fragment, htmlPage } from './html.js'
 
 export interface LandingOptions {
   /** `host:port` of the APIs. */

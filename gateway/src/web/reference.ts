@@ -1,6 +1,6 @@
-import type { Access } from '../http/endpoint.js'
+import type { Access } from '../http/exchange.js'
+import { type Fragment, fragment, htmlPage } from '../http/html.js'
 import type { PreparedBody } from '../http/send.js'
-import { type Fragment, fragment, htmlPage } from './html.js'
 import { definition, type Schema, typeOf } from './schema.js'
 
 /** The members of an OpenAPI 3 document that the page shows. */

@@ -1,4 +1,4 @@
-import { type Fragment, fragment } from './html.js'
+import { type Fragment, fragment } from '../http/html.js'
 
 /** A schema of an OpenAPI document. */
 export type Schema = Readonly<Record<string, unknown>>

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import { html, raw } from 'hono/html'
-import type { Answer } from '../http/endpoint.js'
-import type { RequestContext } from '../http/request-context.js'
-import { forbidStoring, type PreparedBody, prepareBody, send, sendPrepared } from '../http/send.js'
-import { write } from '../http/write.js'
+import type { Answer, RequestContext } from './exchange.js'
+import { forbidStoring, type PreparedBody, prepareBody, send, sendPrepared } from './send.js'
+import { write } from './write.js'
 
 /** Escaped text of a page. The tag `html` escapes what it receives, except other fragments. */
 export type Fragment = ReturnType<typeof raw>
