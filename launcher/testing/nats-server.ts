@@ -69,7 +69,7 @@ export async function startNatsServer({
   const args = ['--config', configFile]
   const server = await startProgram({ path, args, account, readyText: 'Server is ready' })
   let isRunning = true
-  server.ended.then(() => {
+  void server.ended.then(() => {
     isRunning = false // another process may get the id
   })
   const reload = (): void => {

@@ -90,7 +90,7 @@ export async function openLinks(options: LinksOptions): Promise<Links> {
     const destination = { take: (parcel: Parcel) => channel.send(messageOf(parcel)) }
     links.set(one.id, link)
     forwarder.register(one.id, destination)
-    untilClosed(channel).then(() => {
+    void untilClosed(channel).then(() => {
       links.delete(one.id)
       dialed.delete(one.id)
       forwarder.unregister(one.id, destination)
@@ -140,7 +140,7 @@ export async function openLinks(options: LinksOptions): Promise<Links> {
 
   const track = (work: Promise<void>): void => {
     running.add(work)
-    work.finally(() => running.delete(work))
+    void work.finally(() => running.delete(work))
   }
   function hold(socket: Socket): Socket {
     socket.on('error', () => socket.destroy())

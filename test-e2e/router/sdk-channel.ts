@@ -137,7 +137,7 @@ export function openSdkChannel(
       }),
   }
   const hosting = openHosting(sdk, parts)
-  untilClosed(channel).then(() => {
+  void untilClosed(channel).then(() => {
     hosting.closed()
     for (const end of [...ends.values()]) end.close('channel closed')
   })

@@ -56,7 +56,7 @@ export async function openSdkListener({
     const access = { apiSessionToken: token, fingerprints: [fingerprint] }
     const sdk = openSdkChannel(socket, first, access, parts)
     channels.add(sdk)
-    untilClosed(sdk.channel).then(() => channels.delete(sdk))
+    void untilClosed(sdk.channel).then(() => channels.delete(sdk))
   }
 
   const server = createServer(

@@ -85,7 +85,7 @@ export async function connectSdk({ url, certificate, caPem, apiSessionToken }: S
     heartbeatMs: NEVER_MS,
     onMessage: (message) => sinks.get(connIdOf(message))?.(message),
   })
-  untilClosed(channel).then(() => {
+  void untilClosed(channel).then(() => {
     for (const end of endings.values()) end('the channel has closed')
   })
 

@@ -164,7 +164,7 @@ export function openTerminators(
         previous.host.closed('found a newer terminator for listener id')
       }
       if (state === 'established') host.established()
-      else establish(terminator)
+      else void establish(terminator)
     },
     update({ id, binding }, { cost, precedence }) {
       const body = UpdateTerminatorRequest.encode({
@@ -189,7 +189,7 @@ export function openTerminators(
         byId.delete(terminator.id)
         if (notifyHost) terminator.host.closed(reason)
       }
-      if (present.length > 0) removeAt(present.map(({ id }) => id))
+      if (present.length > 0) void removeAt(present.map(({ id }) => id))
     },
     async validate(message, { channel }) {
       const { terminators } = ValidateTerminatorsV2Request.decode(message.body)
@@ -203,7 +203,7 @@ export function openTerminators(
       const unconfirmed = [...byId.values()].filter(({ state }) => state === 'established')
       for (const terminator of unconfirmed) terminator.state = 'establishing'
       await pause(confirmMs, undefined, { signal: stopping }).catch(() => undefined)
-      for (const terminator of unconfirmed) establish(terminator)
+      for (const terminator of unconfirmed) void establish(terminator)
     },
   }
 }

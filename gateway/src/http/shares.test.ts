@@ -20,7 +20,7 @@ function openTurns(limits: Partial<ShareLimits> = {}) {
     utilization = of
     const due = next
     next = undefined
-    due?.()
+    void due?.()
     await Promise.resolve()
   }
   /** `count` requests of a source at once: how many ran, wait and are refused. */

@@ -63,7 +63,7 @@ export function keepStatus(
       print(`${STATUS_FILE} not written: ${errorText(err)}`),
     )
   }
-  change({})
+  void change({})
   return {
     processes: () => record.processes,
     started(name, pid) {
@@ -73,10 +73,10 @@ export function keepStatus(
         pid,
         startedAt: now(),
       })
-      change({ processes: record.processes.map((one) => (one.name === name ? restarted(one) : one)) })
+      void change({ processes: record.processes.map((one) => (one.name === name ? restarted(one) : one)) })
     },
     serves(metricsAddress) {
-      change({ metricsAddress })
+      void change({ metricsAddress })
     },
     stopped: () => change({ stoppedAt: now() }),
   }

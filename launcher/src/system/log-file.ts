@@ -79,11 +79,11 @@ export function openLogFile(
           const end = all.lastIndexOf(newline) + 1 || (all.length > LONGEST_LINE ? all.length : 0)
           rest = all.subarray(end)
           if (end === 0) done()
-          else write(all.subarray(0, end)).then(() => done())
+          else void write(all.subarray(0, end)).then(() => done())
         },
         final(done) {
           if (rest.length === 0) done()
-          else write(Buffer.concat([rest, Buffer.from('\n')])).then(() => done())
+          else void write(Buffer.concat([rest, Buffer.from('\n')])).then(() => done())
         },
       })
     },

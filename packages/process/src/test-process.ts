@@ -14,7 +14,7 @@ await runProgram('test', async () => {
   if (process.argv[2] === 'fail later') throw new Error('no answer')
 
   if (process.argv[2] === 'throw') setImmediate(() => JSON.parse('{'))
-  if (process.argv[2] === 'reject') Promise.reject(new Error('not handled'))
+  if (process.argv[2] === 'reject') void Promise.reject(new Error('not handled'))
   const alive = setInterval(() => undefined, 1000)
   if (process.argv[2] === 'start') await new Promise(() => undefined)
   await untilStopped()

@@ -184,7 +184,7 @@ function channelsOf(concern: Concern, network: ReturnType<typeof startPresence>)
       }
       const router = { routerId, channel } as RouterChannel
       network.set(routerId, true)
-      concern.connected?.(router)
+      void concern.connected?.(router)
       const send = async (type: number, body: Uint8Array): Promise<void> => {
         const handler = concern.handlers.find((one) => one.type === type)
         const message: Message = { type, sequence: 1, headers: new Map(), body: Buffer.from(body) }
@@ -208,7 +208,7 @@ function channelsOf(concern: Concern, network: ReturnType<typeof startPresence>)
         disconnect() {
           closing.abort()
           network.set(routerId, false)
-          concern.disconnected?.(router)
+          void concern.disconnected?.(router)
         },
       }
     },

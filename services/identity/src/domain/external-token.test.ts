@@ -35,7 +35,7 @@ test.each([
 
 test('a claim is the name of an identity only if it is a text of the top level', () => {
   expect(subjectIn({ email: 'a@b' }, 'email')).toBe('a@b')
-  assert(
+  void assert(
     property(string(), anything(), (name, value) => {
       if (typeof value === 'string') return
       expect(() => subjectIn({ [name]: value }, name)).toThrow(TokenError)

@@ -100,10 +100,10 @@ test('random documents yield no key, or are no set', () => {
       if (!(err instanceof KeySetError)) throw err
     }
   }
-  assert(property(string({ unit: 'binary' }), tryRead))
-  assert(property(jsonValue(), (value) => tryRead(JSON.stringify(value))))
+  void assert(property(string({ unit: 'binary' }), tryRead))
+  void assert(property(jsonValue(), (value) => tryRead(JSON.stringify(value))))
   const names = constantFrom('kty', 'kid', 'n', 'e', 'crv', 'x', 'y', 'x5c', 'use', 'alg', 'key_ops')
-  assert(
+  void assert(
     property(dictionary(names, jsonValue()), record({ kty: constantFrom('RSA', 'EC', 'OKP') }), (key, type) =>
       tryRead(setOf({ kid: 'a', ...key, ...type })),
     ),

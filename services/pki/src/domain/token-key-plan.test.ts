@@ -41,7 +41,7 @@ test('through all rotations every token verifies with keys that were published a
     since: constant(undefined),
     stepMs: integer({ min: 15 * 60_000, max: HOUR_MS }),
   })
-  assert(
+  void assert(
     property(lengths, ({ stepMs, ...rules }) => {
       let keys: readonly PlannedKey[] = []
       const published: { readonly time: number; readonly ids: ReadonlySet<string> }[] = []
@@ -92,7 +92,7 @@ test('whatever keys there are, one is active and one is next afterwards, and non
     since: option(times, { nil: undefined }),
     now: times,
   })
-  assert(
+  void assert(
     property(states, ({ active, next, retired, since, now }) => {
       const keys: PlannedKey[] = []
       const given = retired.map((one) => ({ ...token, ...one, state: 'retired' as const }))

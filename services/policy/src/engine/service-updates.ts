@@ -107,7 +107,7 @@ export async function openServiceUpdates(
   times.adopt(await readUpdates(db, 0))
   const ticking = setInterval(turn, TICK_MS)
   const hints = bus.subscribe(SUBJECT, (hint) => {
-    if ((hint as { batch: number }).batch > times.batch() && !lock.isHeld()) turn()
+    if ((hint as { batch: number }).batch > times.batch() && !lock.isHeld()) void turn()
   })
 
   return {
@@ -115,7 +115,7 @@ export async function openServiceUpdates(
     start(positions) {
       started = positions
       applied = positions
-      turn()
+      void turn()
     },
     add: times.add,
     advance(positions) {

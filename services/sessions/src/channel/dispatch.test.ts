@@ -52,7 +52,7 @@ test.each([TYPE, UNUSED, contentType.ping, contentType.heartbeat])(
 
 test('a router that connects again goes on with what it has spent', async () => {
   const { dispatch } = startDispatch({ mostBytes: 4 * 1024 * 1024 })
-  dispatch(messageOf(1, TYPE, 4 * 1024 * 1024), routerOf())
+  void dispatch(messageOf(1, TYPE, 4 * 1024 * 1024), routerOf())
   expect(dispatch(messageOf(2), routerOf())).toBeInstanceOf(Promise)
 })
 
@@ -84,8 +84,8 @@ test('of failures that one router repeats, a limited number is logged', async ()
     },
   }
   const dispatch = openDispatch([{ handlers: [fails] }], { ...log, error: note } as typeof log)
-  for (let i = 0; i < 400; i++) dispatch(messageOf(i), routerOf())
-  dispatch(messageOf(1), routerOf(undefined, 'r2'))
+  for (let i = 0; i < 400; i++) void dispatch(messageOf(i), routerOf())
+  void dispatch(messageOf(1), routerOf(undefined, 'r2'))
   expect(lines).toHaveLength(61)
   expect(lines[60]).toMatchObject({ routerId: 'r2', type: TYPE })
 })

@@ -45,7 +45,7 @@ test('a router that has spent too much waits until it is paid, and its messages 
 test('what a router saves while it is silent is limited', async () => {
   const { budget, pauses, wait } = startBudget()
   wait(1_000_000)
-  budget.run(() => budget.spend(150))
+  void budget.run(() => budget.spend(150))
   await budget.run(() => undefined)
   expect(pauses).toEqual([50])
 })
