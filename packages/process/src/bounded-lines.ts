@@ -1,7 +1,9 @@
 import { keepRefusal } from './recent.js'
 
-export interface LineLog {
-  info(facts: object, message: string): void
+type Level = 'info' | 'error'
+
+export type LineLog<L extends Level = 'info'> = {
+  readonly [Name in L]: (facts: object, message: string) => void
 }
 
 export interface LineLimits {
@@ -17,17 +19,22 @@ export const usualLimits: LineLimits = { perSource: 60, total: 600, withinMs: 60
 export type WriteLine = (source: string, facts: object) => void
 
 /**
- * Lines at `info` with one message, about refusals that clients cause without a session. Of each period, the first lines of each
- * source are written, up to a total; at its end, one line counts those that were left out.
+ * Lines with one message that clients or routers can cause: refusals at `info`, failures at `error`. Of each period, the
+ * first lines of each source are written, up to a total; at its end, one line counts those that were left out.
  */
-export function boundedLines(log: LineLog, message: string, limits: LineLimits = usualLimits): WriteLine {
+export function boundedLines<L extends Level = 'info'>(
+  log: LineLog<NoInfer<L>>,
+  message: string,
+  limits: LineLimits = usualLimits,
+  level = 'info' as L,
+): WriteLine {
   const isWithin = boundedPerSource(limits, (omitted) =>
-    log.info({ lines: message, omitted, withinSeconds: limits.withinMs / 1000 }, 'lines omitted'),
+    log[level]({ lines: message, omitted, withinSeconds: limits.withinMs / 1000 }, 'lines omitted'),
   )
   return (source, facts) => {
     if (!isWithin(source)) return
-    log.info(facts, message)
-    keepRefusal(message, facts)
+    log[level](facts, message)
+    if (level === 'info') keepRefusal(message, facts)
   }
 }
 

@@ -36,12 +36,11 @@ export interface ControlCore {
 
 /** The services that the concerns call and follow, and what they use of this one. */
 export interface ControlOwners
-  extends Pick<AccessDeps, 'heads' | 'policyHead'>,
+  extends Pick<AccessDeps, 'grantWatch' | 'heads' | 'policyHead'>,
     Pick<TerminatorDeps, 'deleteRouter'>,
     Pick<TunnelOptions, 'createSession'> {
   readonly identity: AccessDeps['identity'] & { readonly calls: TunnelOptions['identity'] }
   readonly policy: TunnelOptions['policy'] & { readonly calls: AccessDeps['policy'] }
-  readonly grantWatch: AccessDeps['grantWatch'] & TunnelOptions['grantWatch']
   readonly services: ServiceDirectory
 }
 

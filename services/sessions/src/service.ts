@@ -45,7 +45,7 @@ import { sessions } from './kinds/session.js'
 import { terminators } from './kinds/terminator.js'
 import { transitRouters } from './kinds/transit-router.js'
 import { sessionsMethods } from './methods/sessions-methods.js'
-import { routerTexts } from './routers/client-routers.js'
+import { clientRouterList } from './routers/client-routers.js'
 import { openRouterDirectory, type RouterDirectory } from './routers/router-directory.js'
 import { isEdgeRouter } from './store/router.js'
 import { startSweeper, withSweep } from './sweep/sweeper.js'
@@ -163,14 +163,13 @@ async function openParts(options: ServiceOptions, own: Own) {
     transitRouters(routerDeps),
   ]
   const entities = entityService({ changeLog, kinds, names, foreign })
-  const texts = routerTexts(directory, control.presence)
   const methods = sessionsMethods({
     ...options,
     ...control,
     changeLog,
     grants,
     held,
-    routerTexts: texts,
+    clientRouters: clientRouterList(directory, control.presence),
     certificates,
     waitForFollowers: routerDeps.waitForFollowers,
     identity: identity.calls,
@@ -186,8 +185,7 @@ async function openParts(options: ServiceOptions, own: Own) {
       ...identityChecks(checkDeps),
       ...policyChecks(policy.source, { ...checkDeps, policy: policy.calls, heads }),
     ],
-    [Symbol.asyncDispose]: () =>
-      disposeAll(texts, watch, held, control, services, directory, consumers, sweeper),
+    [Symbol.asyncDispose]: () => disposeAll(watch, held, control, services, directory, consumers, sweeper),
   }
 }
 

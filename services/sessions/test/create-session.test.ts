@@ -45,7 +45,6 @@ interface Policy {
 const noWatch = {
   isFresh: () => false,
   lacksRouters: () => false,
-  coversGrants: () => false,
   positions: () => ({}),
   onChange: () => undefined,
   onMessage: () => undefined,
@@ -76,7 +75,7 @@ function creator(changeLog: ChangeLog, policyState: Policy) {
     changeLog,
     grants: openGrants(policy, noWatch),
     held: { find: () => undefined, keep: (look) => look() },
-    routerTexts: { of: () => undefined },
+    clientRouters: { of: () => undefined },
     identity: { checkApiSession: async () => ({ position: at(policyState.position) }) },
   })
 }

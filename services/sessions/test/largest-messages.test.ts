@@ -89,7 +89,7 @@ async function startNetwork() {
       createSession: async () => {
         throw new Failure('NOT_FOUND')
       },
-      grantWatch: { isFresh: () => true, ...grants.grantWatch },
+      grantWatch: grants.grantWatch,
       policyHead: grants.policyHead,
     },
   )

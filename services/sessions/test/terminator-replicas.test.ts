@@ -44,7 +44,6 @@ function ownersFor(identity: ReturnType<typeof fakeIdentity>, routerIds: string[
       entities: { list: unused },
     },
     grantWatch: {
-      isFresh: () => true,
       positions: () => ({}),
       onChange: () => undefined,
       lacksRouters: () => false,

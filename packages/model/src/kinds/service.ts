@@ -40,6 +40,13 @@ const postureQueries = named(
   }),
 )
 
+/** How a service chooses among its terminators; sessions implements each. An empty one is `smartrouting`. */
+export const terminatorStrategies = ['smartrouting', 'weighted', 'random', 'sticky'] as const
+export type TerminatorStrategy = (typeof terminatorStrategies)[number]
+
+export const isTerminatorStrategy = (name: string): name is TerminatorStrategy =>
+  (terminatorStrategies as readonly string[]).includes(name)
+
 /** An application that identities dial and bind. */
 export const service = defineEntity({
   kind: 'services',

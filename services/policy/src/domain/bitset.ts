@@ -61,54 +61,29 @@ export function addAll(set: Bitset, more: Bitset): void {
 const NOTHING = new Uint32Array(WORDS)
 const wordOf = (chunk: Uint32Array, word: number): number => chunk[word] ?? 0
 
-type Operator = '|' | '&' | '&~' | '^'
-
-/** One function for all operators: the JIT compiles one tight loop per caller. */
-function apply(operator: Operator, x: number, y: number): number {
-  switch (operator) {
-    case '|':
-      return x | y
-    case '&':
-      return x & y
-    case '&~':
-      return x & ~y
-    case '^':
-      return x ^ y
-  }
-}
-
-/** True: the operator keeps bits where only this side has any. */
-const keepsLeft = (operator: Operator): boolean => operator !== '&'
-const keepsRight = (operator: Operator): boolean => operator === '|' || operator === '^'
-
-function combine(a: Bitset, b: Bitset, operator: Operator): Bitset {
+function combine(a: Bitset, b: Bitset, operate: (x: number, y: number) => number): Bitset {
   const result = emptySet()
   const length = Math.max(a.chunks.length, b.chunks.length)
   for (let at = 0; at < length; at++) {
-    const [x, y] = [a.chunks[at], b.chunks[at]]
-    if (x && y) result.chunks.push(combineChunks(x, y, operator))
-    else if (x) result.chunks.push(keepsLeft(operator) ? x.slice() : undefined)
-    else result.chunks.push(keepsRight(operator) ? y?.slice() : undefined)
+    const [x, y] = [a.chunks[at] ?? NOTHING, b.chunks[at] ?? NOTHING]
+    const isNothing = x === NOTHING && y === NOTHING
+    const chunk = isNothing ? NOTHING : new Uint32Array(WORDS)
+    let any = 0
+    for (let word = 0; !isNothing && word < WORDS; word++) {
+      const value = operate(wordOf(x, word), wordOf(y, word))
+      chunk[word] = value
+      any |= value
+    }
+    result.chunks.push(any === 0 ? undefined : chunk)
   }
   return result
 }
 
-function combineChunks(x: Uint32Array, y: Uint32Array, operator: Operator): Uint32Array | undefined {
-  const chunk = new Uint32Array(WORDS)
-  let any = 0
-  for (let word = 0; word < WORDS; word++) {
-    const value = apply(operator, wordOf(x, word), wordOf(y, word))
-    chunk[word] = value
-    any |= value
-  }
-  return any === 0 ? undefined : chunk
-}
-
-export const union = (a: Bitset, b: Bitset): Bitset => combine(a, b, '|')
-export const intersection = (a: Bitset, b: Bitset): Bitset => combine(a, b, '&')
-export const difference = (a: Bitset, b: Bitset): Bitset => combine(a, b, '&~')
+export const union = (a: Bitset, b: Bitset): Bitset => combine(a, b, (x, y) => x | y)
+export const intersection = (a: Bitset, b: Bitset): Bitset => combine(a, b, (x, y) => x & y)
+export const difference = (a: Bitset, b: Bitset): Bitset => combine(a, b, (x, y) => x & ~y)
 /** The members of exactly one of the two. */
-export const distinction = (a: Bitset, b: Bitset): Bitset => combine(a, b, '^')
+export const distinction = (a: Bitset, b: Bitset): Bitset => combine(a, b, (x, y) => x ^ y)
 
 /** True: every member is in at least one of the others. Stops at the first that is not. */
 export function isCovered(set: Bitset, others: readonly Bitset[]): boolean {

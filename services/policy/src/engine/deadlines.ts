@@ -1,4 +1,4 @@
-/** Keys in the order of their times. A key has one time. */
+/** Keys with times. A key has one time. */
 export interface Deadlines {
   readonly size: number
   /** The earliest time. Undefined: there is no key. */
@@ -10,82 +10,37 @@ export interface Deadlines {
   takeUntil(nowMs: number): string[]
 }
 
-/**
- * A binary heap that knows the place of each key, so that it never contains more entries than keys. Keys have numbers,
- * because an entry that moves changes its place, and a map of places by key would be most of the work.
- */
+/** Looks through all keys when the earliest one has left. */
 export function openDeadlines(): Deadlines {
-  const numbers = new Map<string, number>()
-  const keys: string[] = []
-  const unused: number[] = []
-  const places: number[] = []
-  const heap: number[] = []
-  const times: number[] = []
-
-  const timeAt = (place: number): number => times[place] ?? Infinity
-  function put(place: number, number: number, time: number): void {
-    heap[place] = number
-    times[place] = time
-    places[number] = place
-  }
-  const move = (from: number, to: number): void => put(to, heap[from] ?? 0, timeAt(from))
-
-  /** Fills a free place, moving it up or down to where the time belongs. */
-  function settle(free: number, number: number, time: number): void {
-    let place = free
-    for (let parent = (place - 1) >> 1; place > 0 && time < timeAt(parent); parent = (place - 1) >> 1) {
-      move(parent, place)
-      place = parent
-    }
-    for (;;) {
-      const left = 2 * place + 1
-      const child = timeAt(left + 1) < timeAt(left) ? left + 1 : left
-      if (time <= timeAt(child)) break
-      move(child, place)
-      place = child
-    }
-    put(place, number, time)
-  }
-
-  function numberOf(key: string): number {
-    const number = unused.pop() ?? keys.length
-    keys[number] = key
-    numbers.set(key, number)
-    return number
-  }
+  const times = new Map<string, number>()
+  let next: number | undefined = Infinity // undefined: not known
 
   function remove(key: string): void {
-    const number = numbers.get(key)
-    if (number === undefined) return
-    numbers.delete(key)
-    unused.push(number)
-    const place = places[number] ?? 0
-    const last = heap.pop() ?? 0
-    const time = times.pop() ?? 0
-    if (last !== number) settle(place, last, time)
+    if (times.get(key) === next) next = undefined
+    times.delete(key)
   }
-
+  function earliest(): number {
+    next ??= [...times.values()].reduce((least, at) => Math.min(least, at), Infinity)
+    return next
+  }
   return {
     get size() {
-      return heap.length
+      return times.size
     },
     get nextMs() {
-      return times[0]
+      return times.size > 0 ? earliest() : undefined
     },
     set(key, atMs) {
-      const number = numbers.get(key)
-      if (number === undefined) settle(heap.length, numberOf(key), atMs)
-      else settle(places[number] ?? 0, number, atMs)
+      remove(key)
+      times.set(key, atMs)
+      if (next !== undefined) next = Math.min(next, atMs)
     },
     delete: remove,
     takeUntil(nowMs) {
-      const taken: string[] = []
-      while (timeAt(0) <= nowMs) {
-        const key = keys[heap[0] ?? 0] ?? ''
-        remove(key)
-        taken.push(key)
-      }
-      return taken
+      if (earliest() > nowMs) return []
+      const due = [...times].filter(([, at]) => at <= nowMs).sort(([, a], [, b]) => a - b)
+      for (const [key] of due) remove(key)
+      return due.map(([key]) => key)
     },
   }
 }

@@ -11,6 +11,8 @@ import type { Engine } from './engine.js'
 
 const WRITE_MS = 5000
 const ROWS_AT_ONCE = 500
+/** Lapses within this time are reported together: each look costs time for every identity. */
+const GATHER_MS = 100
 /** A clock that was set is noticed after this time. */
 const LONGEST_SLEEP_MS = 60_000
 const PAUSES = { firstMs: 100, longestMs: 2000 }
@@ -60,7 +62,7 @@ export function startReportingLapses(
       }
       if (schedule.isStale) continue
       const ms = (schedule.nextMs ?? Infinity) - now()
-      if (ms > 0) await alarm.sleep(stop.signal, Math.min(ms, LONGEST_SLEEP_MS))
+      if (ms > 0) await alarm.sleep(stop.signal, Math.min(Math.max(ms, GATHER_MS), LONGEST_SLEEP_MS))
     }
   }
   const running = run()

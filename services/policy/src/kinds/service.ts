@@ -1,4 +1,4 @@
-import { config, configType, type RowOf, service, type ViewOf } from '@overlay/model'
+import { config, configType, isTerminatorStrategy, type RowOf, service, type ViewOf } from '@overlay/model'
 import {
   type Caller,
   type Context,
@@ -22,8 +22,6 @@ import { configsFor } from '../store/configs-of-services.js'
 import { dropRoles } from '../store/roles.js'
 import { deleteServiceConfigs } from '../store/service-config.js'
 import { farRoles, policyIds, selectsOf, servicePoliciesOf } from './selects.js'
-
-const strategies = ['smartrouting', 'weighted', 'random', 'sticky']
 
 /** The ends of the change logs on which the view depends, as of the row: JSON of `Positions`. */
 interface Joined {
@@ -70,7 +68,7 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
       async writing(_tx, next, _before, { isWritten, named }) {
         if (isWritten('configs')) await checkConfigs(named, next.configs ?? [])
         const terminatorStrategy = next.terminatorStrategy || 'smartrouting'
-        if (!strategies.includes(terminatorStrategy))
+        if (!isTerminatorStrategy(terminatorStrategy))
           throw new Fault('NOT_FOUND', `terminatorStrategy with name ${terminatorStrategy} not found`)
         return { terminatorStrategy }
       },

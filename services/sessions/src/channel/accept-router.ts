@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { ChannelClosed, headerKey, MESSAGE_LIMITS, type ReceivedHello } from '@overlay/channel'
-import { keepRefusal, metrics } from '@overlay/process'
+import { boundedPerSource, keepRefusal, metrics } from '@overlay/process'
 import { boundedQueue, type Queue } from '@overlay/process/async'
 import { clientAddressOf } from '@overlay/process/tls'
 import type { Logger } from 'pino'
@@ -13,7 +13,6 @@ import { answerOf, Refused, receiveHello, refuseIfAway, verifiedFingerprint } fr
 import { disconnectReason } from './disconnect-reason.js'
 import type { Dispatch } from './dispatch.js'
 import type { Concern } from './handlers.js'
-import { openRepetitions } from './repetitions.js'
 import type { RouterChannel } from './router-channel.js'
 import type { RouterStatus } from './router-status.js'
 
@@ -41,6 +40,8 @@ const SET_UP_MS = 2000
 /** Metrics of a router with some thousand links are above 4 MiB. To close its channel would not make them smaller. */
 const LIMITS = { ...MESSAGE_LIMITS, skippedBytes: 64 * 1024 * 1024 }
 const REFUSED = 'connection of a router refused'
+/** Lines about refusals: one each minute for each reason and router. */
+const REFUSALS = { perSource: 1, total: 1000, withinMs: 60_000 }
 
 /** Checks connections, opens their channels and closes those of routers that lose their right to one. */
 export function openAcceptor(deps: AcceptorDeps): Acceptor {
@@ -54,7 +55,7 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
   /** The newest connection of each router that waits for its admission. */
   const admissions = new Map<string, TLSSocket>()
   const ending = new Set<Promise<void>>()
-  const isRepeated = openRepetitions()
+  const isWithin = boundedPerSource(REFUSALS)
   let isStopped = false
 
   async function accept(socket: TLSSocket): Promise<void> {
@@ -78,7 +79,7 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
       metrics.routersRefused.inc({ reason })
       // a router that is refused tries again every few seconds
       const refusal = { ...facts, reason, detail: message }
-      if (isRepeated(`${reason} ${hello?.routerId ?? sourceAddress}`)) return log.debug(refusal, REFUSED)
+      if (!isWithin(`${reason} ${hello?.routerId ?? sourceAddress}`)) return log.debug(refusal, REFUSED)
       log.warn(refusal, REFUSED)
       keepRefusal(REFUSED, refusal)
     }

@@ -1,7 +1,6 @@
 import { bodyBytesOf, type Message, ownTypes, TooManyFields } from '@overlay/channel'
-import { boundedLines, metrics } from '@overlay/process'
+import { boundedLines, metrics, usualLimits } from '@overlay/process'
 import type { Logger } from 'pino'
-import { openFailureLog } from './failure-log.js'
 import { type Concern, type Handler, MOST_BYTES } from './handlers.js'
 import type { RouterChannel } from './router-channel.js'
 import { openWorkBudget, type WorkBudget } from './work-budget.js'
@@ -23,7 +22,7 @@ export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatc
   for (const handler of concerns.flatMap(({ handlers }) => handlers))
     handlers.set(handler.type, [...(handlers.get(handler.type) ?? []), handler])
   const budgets = new Map<string, WorkBudget>() // by router: one that connects again goes on with what it has
-  const noteFailure = openFailureLog(log)
+  const noteFailure = boundedLines(log, 'message of a router not handled', usualLimits, 'error')
   const noteOversized = boundedLines(log, 'message of a router dropped: it is too large')
 
   function budgetOf({ routerId }: RouterChannel): WorkBudget {
@@ -55,7 +54,7 @@ export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatc
     let isOk = true
     const failed = (err: unknown): void => {
       isOk = false
-      noteFailure(router.routerId, { err, type }, 'message of a router not handled')
+      noteFailure(router.routerId, { err, type, routerId: router.routerId })
     }
     const finish = (): void => count(isOk ? 'ok' : 'failed')
     const handling: Promise<void>[] = []

@@ -1,7 +1,6 @@
 import { edgeErrorCode, type Message, type Outgoing } from '@overlay/channel'
-import { noteFullQueue } from '@overlay/process'
+import { boundedLines, noteFullQueue, usualLimits } from '@overlay/process'
 import type { Logger } from 'pino'
-import { openFailureLog } from '../channel/failure-log.js'
 import { answer, refused } from '../channel/replies.js'
 import type { RouterChannel } from '../channel/router-channel.js'
 import { AccessRefused } from '../domain/router-access.js'
@@ -28,7 +27,7 @@ const MAX_UNDER_WAY = 256
  * answers that arrive on the same channel.
  */
 export function openDials({ end, log }: DialDeps) {
-  const noteFailure = openFailureLog(log)
+  const noteFailure = boundedLines(log, 'circuit not set up', usualLimits, 'error')
   const underWay = new Map<string, number>()
 
   async function create<T extends OpenedCircuit>(
@@ -64,7 +63,7 @@ export function openDials({ end, log }: DialDeps) {
     try {
       await answer(router, message, refused, () => traced(dial.name, () => create(router, dial)))
     } catch (err) {
-      if (!channel.closed.aborted) noteFailure(routerId, { err }, 'circuit not set up')
+      if (!channel.closed.aborted) noteFailure(routerId, { err, routerId })
     } finally {
       const left = (underWay.get(routerId) ?? 1) - 1
       if (left > 0) underWay.set(routerId, left)

@@ -1,50 +1,35 @@
-/** Numbers in the order of their costs. A number may be in it several times. */
-export interface Heap {
-  push(cost: number, value: number): void
+/** A binary heap: values in the order of their costs. A value may be in it several times. */
+export interface Heap<T> {
+  push(cost: number, value: T): void
   /** Removes the value with the least cost. Undefined: the heap is empty. */
-  pop(): number | undefined
+  pop(): T | undefined
 }
 
-/** A binary heap. */
-export function openHeap(): Heap {
-  const costs: number[] = []
-  const values: number[] = []
-
-  function place(at: number, cost: number, value: number): void {
-    costs[at] = cost
-    values[at] = value
+export function openHeap<T>(): Heap<T> {
+  const entries: { readonly cost: number; readonly value: T }[] = []
+  const costAt = (at: number): number => entries[at]?.cost ?? Infinity
+  const swap = (a: number, b: number): void => {
+    const [x, y] = [entries[a], entries[b]]
+    if (x && y) [entries[a], entries[b]] = [y, x]
   }
-  const costAt = (at: number): number => costs[at] ?? Infinity
-  const valueAt = (at: number): number => values[at] ?? 0
-
   return {
     push(cost, value) {
-      let at = costs.length
-      while (at > 0) {
-        const parent = (at - 1) >> 1
-        if (costAt(parent) <= cost) break
-        place(at, costAt(parent), valueAt(parent))
+      let at = entries.push({ cost, value }) - 1
+      for (let parent = (at - 1) >> 1; at > 0 && costAt(parent) > cost; parent = (at - 1) >> 1) {
+        swap(at, parent)
         at = parent
       }
-      place(at, cost, value)
     },
-
     pop() {
-      const least = values[0]
-      const cost = costs.pop()
-      const value = values.pop()
-      if (cost === undefined || value === undefined || costs.length === 0) return least
-      let at = 0
-      for (;;) {
-        let child = 2 * at + 1
-        if (child >= costs.length) break
-        if (costAt(child + 1) < costAt(child)) child++
-        if (cost <= costAt(child)) break
-        place(at, costAt(child), valueAt(child))
+      swap(0, entries.length - 1)
+      const least = entries.pop()
+      for (let at = 0; ; ) {
+        const left = 2 * at + 1
+        const child = costAt(left + 1) < costAt(left) ? left + 1 : left
+        if (costAt(child) >= costAt(at)) return least?.value
+        swap(at, child)
         at = child
       }
-      place(at, cost, value)
-      return least
     },
   }
 }

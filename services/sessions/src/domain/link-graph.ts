@@ -26,7 +26,6 @@ export interface LinkGraph {
 
 interface Router {
   readonly id: string
-  readonly index: number
   isOnline: boolean
   cost: number
   noTraversal: boolean
@@ -40,11 +39,15 @@ interface Edge {
   readonly destination: Router
 }
 
-/** The cheapest paths from one router to all others: the last edge of each, and its cost, by index of the router. */
-interface Tree {
-  readonly lastEdges: readonly (Edge | undefined)[]
-  readonly costs: Float64Array
+/** The cheapest path to a router: its cost, and its last edge. */
+interface Reached {
+  readonly cost: number
+  readonly lastEdge: Edge | undefined
+  isDone: boolean
 }
+
+/** The cheapest paths from one router to those that can be reached. */
+type Tree = ReadonlyMap<Router, Reached>
 
 const LEAST_ROUTER_COST = 10
 const LATENCIES_MS = 1000
@@ -56,8 +59,6 @@ const MOST_TREES = 1000
  */
 export function openLinkGraph(now: () => number = () => performance.now()): LinkGraph {
   const routers = new Map<string, Router>()
-  const byIndex: (Router | undefined)[] = []
-  const freeIndexes: number[] = []
   const edges = new Map<string, Edge>()
   const trees = new Map<Router, Tree>()
   let oldestLatency: number | undefined
@@ -65,10 +66,8 @@ export function openLinkGraph(now: () => number = () => performance.now()): Link
   function routerOf(id: string): Router {
     const known = routers.get(id)
     if (known) return known
-    const index = freeIndexes.pop() ?? byIndex.length
-    const router: Router = { id, index, isOnline: false, cost: 0, noTraversal: false, edges: [] }
+    const router: Router = { id, isOnline: false, cost: 0, noTraversal: false, edges: [] }
     routers.set(id, router)
-    byIndex[index] = router
     trees.clear()
     return router
   }
@@ -76,8 +75,6 @@ export function openLinkGraph(now: () => number = () => performance.now()): Link
   function forgetUnused(router: Router): void {
     if (router.isOnline || router.edges.length > 0) return
     routers.delete(router.id)
-    byIndex[router.index] = undefined
-    freeIndexes.push(router.index)
     trees.clear()
   }
 
@@ -105,7 +102,7 @@ export function openLinkGraph(now: () => number = () => performance.now()): Link
     const known = trees.get(from)
     if (known) return known
     if (trees.size >= MOST_TREES) trees.clear()
-    const tree = cheapestPaths(from, byIndex)
+    const tree = cheapestPaths(from)
     trees.set(from, tree)
     return tree
   }
@@ -151,19 +148,19 @@ export function openLinkGraph(now: () => number = () => performance.now()): Link
       const [from, to] = [routers.get(fromId), routers.get(toId)]
       if (!from?.isOnline || !to?.isOnline) return undefined
       if (from === to) return { routerIds: [fromId], linkIds: [], cost: 0 }
-      const { lastEdges, costs } = treeOf(from)
-      const cost = costs[to.index] ?? Infinity
-      if (cost === Infinity) return undefined
+      const tree = treeOf(from)
+      const reached = tree.get(to)
+      if (!reached) return undefined
       const routerIds = [toId]
       const linkIds: string[] = []
       for (let at = to; at !== from; ) {
-        const edge = lastEdges[at.index]
+        const edge = tree.get(at)?.lastEdge
         if (!edge) throw new Error('a path has a gap')
         at = otherEnd(edge, at)
         routerIds.push(at.id)
         linkIds.push(edge.link.id)
       }
-      return { routerIds: routerIds.reverse(), linkIds: linkIds.reverse(), cost }
+      return { routerIds: routerIds.reverse(), linkIds: linkIds.reverse(), cost: reached.cost }
     },
   }
 }
@@ -172,28 +169,24 @@ const otherEnd = ({ source, destination }: Edge, router: Router): Router =>
   source === router ? destination : source
 
 /** Dijkstra's algorithm. */
-function cheapestPaths(from: Router, byIndex: readonly (Router | undefined)[]): Tree {
-  const costs = new Float64Array(byIndex.length).fill(Infinity)
-  const lastEdges: (Edge | undefined)[] = new Array(byIndex.length)
-  const isDone = new Uint8Array(byIndex.length)
-  const heap = openHeap()
-  costs[from.index] = 0
-  heap.push(0, from.index)
-  for (let index = heap.pop(); index !== undefined; index = heap.pop()) {
-    const router = byIndex[index]
-    if (!router || isDone[index]) continue
-    isDone[index] = 1
+function cheapestPaths(from: Router): Tree {
+  const tree = new Map<Router, Reached>([[from, { cost: 0, lastEdge: undefined, isDone: false }]])
+  const heap = openHeap<Router>()
+  heap.push(0, from)
+  for (let router = heap.pop(); router; router = heap.pop()) {
+    const reached = tree.get(router)
+    if (!reached || reached.isDone) continue
+    reached.isDone = true
     if (router.noTraversal && router !== from) continue
-    const costSoFar = costs[index] ?? 0
     for (const edge of router.edges) {
       const next = otherEnd(edge, router)
-      if (!isUsable(edge.link) || !next.isOnline || isDone[next.index]) continue
-      const cost = costSoFar + edge.cost + Math.max(next.cost, LEAST_ROUTER_COST)
-      if (cost >= (costs[next.index] ?? 0)) continue
-      costs[next.index] = cost
-      lastEdges[next.index] = edge
-      heap.push(cost, next.index)
+      if (!isUsable(edge.link) || !next.isOnline) continue
+      const cost = reached.cost + edge.cost + Math.max(next.cost, LEAST_ROUTER_COST)
+      const before = tree.get(next)
+      if (before && before.cost <= cost) continue
+      tree.set(next, { cost, lastEdge: edge, isDone: false })
+      heap.push(cost, next)
     }
   }
-  return { lastEdges, costs }
+  return tree
 }

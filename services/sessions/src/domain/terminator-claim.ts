@@ -1,4 +1,4 @@
-import type { Precedence } from './terminator-selection.js'
+import type { Precedence } from './terminator-precedence.js'
 
 /** A terminator as its router describes it. */
 export interface TerminatorClaim {

@@ -1,4 +1,4 @@
-import { MAX_COST } from './terminator-selection.js'
+import { MAX_COST } from './terminator-precedence.js'
 
 const CIRCUIT_COST = 2
 const FAILURE_COST = 20

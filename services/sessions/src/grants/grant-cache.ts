@@ -1,4 +1,5 @@
 import type { Positions } from '@overlay/rpc'
+import { LRUCache } from 'lru-cache'
 import type { SessionRow } from '../store/insert-session.js'
 
 /** The right to dial or bind a service, as policy has granted it. */
@@ -21,14 +22,9 @@ export interface Entry {
   /** Policy was asked for other grants than the first. */
   hasOthers: boolean
   bytes: number
-  /** The number of entries that had been opened at its last use. */
-  usedAt: number
 }
 
-/**
- * Entries of identities, bounded by their size: the least recently used one leaves first, where the first use after each
- * new entry counts. Moving an entry at each use would cost more than the look-up.
- */
+/** Entries of identities, bounded by their size. The least recently used one leaves first. */
 export interface Entries {
   get(identityId: string): Entry | undefined
   /** The entry of the identity, or a new one. */
@@ -40,60 +36,36 @@ export interface Entries {
   readonly bytes: number
 }
 
+const ENTRY_BYTES = 500
+
 /** `onDrop` is called for each entry that leaves. */
 export function openEntries(maxBytes: number, onDrop: (entry: Entry) => void): Entries {
-  const entries = new Map<string, Entry>() // least recently used first
-  let bytes = 0
-  let opened = 0
-
-  function remove(entry: Entry): void {
-    entries.delete(entry.identityId)
-    bytes -= entry.bytes
-    onDrop(entry)
-  }
-  function get(identityId: string): Entry | undefined {
-    const entry = entries.get(identityId)
-    if (!entry || entry.usedAt === opened) return entry
-    entry.usedAt = opened
-    entries.delete(identityId)
-    entries.set(identityId, entry)
-    return entry
-  }
-  function grow(entry: Entry, more: number): void {
-    if (entries.get(entry.identityId) !== entry) return
-    entry.bytes += more
-    bytes += more
-    for (const oldest of entries.values()) {
-      if (bytes <= maxBytes) return
-      remove(oldest)
-    }
-  }
+  // an object of its own for each size: the cache measures only values that are new to it
+  const cache = new LRUCache<string, { readonly entry: Entry }>({
+    maxSize: maxBytes,
+    sizeCalculation: ({ entry }) => entry.bytes,
+    dispose: ({ entry }) => onDrop(entry),
+    noDisposeOnSet: true,
+  })
   return {
-    get,
+    get: (identityId) => cache.get(identityId)?.entry,
     open(identityId) {
-      const found = get(identityId)
-      if (found) return found
-      opened += 1
+      const found = cache.get(identityId)
+      if (found) return found.entry
       const own = { grants: new Map(), sessions: new Map() }
-      const entry = { identityId, ...own, hasOthers: false, bytes: 0, usedAt: opened }
-      entries.set(identityId, entry)
-      grow(entry, ENTRY_BYTES)
+      const entry = { identityId, ...own, hasOthers: false, bytes: ENTRY_BYTES }
+      cache.set(identityId, { entry })
       return entry
     },
-    grow,
-    drop(identityId) {
-      const entry = entries.get(identityId)
-      if (entry) remove(entry)
+    grow(entry, more) {
+      if (cache.peek(entry.identityId)?.entry !== entry) return
+      entry.bytes += more
+      cache.set(entry.identityId, { entry })
     },
-    dropAll() {
-      for (const entry of entries.values()) onDrop(entry)
-      entries.clear()
-      bytes = 0
-    },
+    drop: (identityId) => void cache.delete(identityId),
+    dropAll: () => cache.clear(),
     get bytes() {
-      return bytes
+      return cache.calculatedSize
     },
   }
 }
-
-const ENTRY_BYTES = 500

@@ -72,7 +72,6 @@ export function openGrants(
     }
     metrics.cacheBytes.set({ cache: 'grants' }, entries.bytes)
   })
-  const isFresh = (): boolean => watch.coversGrants() && watch.isFresh()
   const hasReached = (at: Positions, written: Positions): boolean =>
     SCHEMAS.every(
       (schema) => isAtLeast(at[schema], written[schema]) && isAtLeast(at[schema], revocations[schema]),
@@ -99,7 +98,9 @@ export function openGrants(
       revocations[schema] = at
     },
     find(question, written) {
-      const grant = isFresh() ? entries.get(question.identityId)?.grants.get(keyOf(question)) : undefined
+      const grant = watch.isFresh()
+        ? entries.get(question.identityId)?.grants.get(keyOf(question))
+        : undefined
       const isValid =
         grant !== undefined &&
         (hasReached(watch.positions(), written) || hasReached(grant.positions, written))
@@ -107,7 +108,7 @@ export function openGrants(
       return isValid ? grant : undefined
     },
     async ask({ identityId, apiSessionId, serviceId, type, isAdmin }, context) {
-      const received = isFresh() ? watch.positions() : undefined
+      const received = watch.isFresh() ? watch.positions() : undefined
       const entry = entries.get(identityId)
       const withOthers = received !== undefined && entry?.hasOthers === false // many have one session only
       if (entry && withOthers) entry.hasOthers = true

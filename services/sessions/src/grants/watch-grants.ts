@@ -5,8 +5,6 @@ import { type FollowLog, followStream } from '@overlay/store/change-log'
 export interface GrantWatch extends AsyncDisposable {
   /** True: what was not dropped is as of at most two seconds ago. */
   isFresh(): boolean
-  /** True: the stream names changes of grants, too. Policy of an earlier release names only changes of lists. */
-  coversGrants(): boolean
   /** True: policy is of an earlier release, which does not tell the routers of identities. */
   lacksRouters(): boolean
   /** The positions up to which changes have been announced. */
@@ -28,7 +26,6 @@ export function watchGrants(
   const announce = (ids: readonly string[] | 'all'): void => {
     for (const listener of listeners) listener(ids)
   }
-  let coversGrants = false
   let lacksRouters = false
   async function* open(signal: AbortSignal) {
     let isFirst = true
@@ -42,8 +39,7 @@ export function watchGrants(
     'policy grants',
     log,
     open,
-    ({ identityIds, all, grants, routers, positions }) => {
-      coversGrants = grants
+    ({ identityIds, all, routers, positions }) => {
       lacksRouters = !routers
       if (all) announce('all')
       else if (identityIds.length > 0) announce(identityIds)
@@ -54,7 +50,6 @@ export function watchGrants(
   )
   return {
     isFresh: followed.isFresh,
-    coversGrants: () => coversGrants,
     lacksRouters: () => lacksRouters,
     positions: followed.positions,
     onChange: (listener) => void listeners.push(listener),

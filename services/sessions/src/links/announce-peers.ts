@@ -94,21 +94,13 @@ export function openPeers({ presence, routers, channels, gatherMs = GATHER_MS }:
   }
 }
 
-/** One body for all routers, without the change of the router itself. Messages of protobuf can be concatenated. */
+/** One body for all routers, without the change of the router itself. Concatenated messages of protobuf are one message. */
 function bodies(changes: ReadonlyMap<string, Buffer>): (routerId: string) => Buffer {
   const whole = Buffer.concat([...changes.values()])
-  const offsets = new Map<string, number>()
-  let offset = 0
-  for (const [routerId, { length }] of changes) {
-    offsets.set(routerId, offset)
-    offset += length
-  }
-  return (routerId) => {
-    const start = offsets.get(routerId)
-    if (start === undefined) return whole
-    const end = start + (changes.get(routerId)?.length ?? 0)
-    return Buffer.concat([whole.subarray(0, start), whole.subarray(end)])
-  }
+  return (routerId) =>
+    changes.has(routerId)
+      ? Buffer.concat([...changes].flatMap(([id, change]) => (id === routerId ? [] : [change])))
+      : whole
 }
 
 const encode = (change: Partial<PeerStateChange>): Buffer =>

@@ -1,16 +1,15 @@
-import { ctrlType, Fault, FaultSubject, RouterLinks, VerifyRouter } from '@overlay/channel'
+import { ctrlType, Fault, FaultSubject, LinkMetrics, RouterLinks, VerifyRouter } from '@overlay/channel'
 import { metrics } from '@overlay/process'
 import { pagesOf, runPeriodically } from '@overlay/process/async'
 import type { FabricEvents } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
-import { type Concern, LIST_BYTES, onMessage } from '../channel/handlers.js'
+import { type Concern, LIST_BYTES, METRICS_READS, onMessage } from '../channel/handlers.js'
 import type { RouterChannels, RouterMessages } from '../channel/router-channel.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { RouterPresence } from '../routers/router-presence.js'
 import type { LinkRow, LinkSettings } from '../store/link.js'
 import { openPeers } from './announce-peers.js'
 import { emitLinkEvent } from './emit-link-event.js'
-import { linkMetrics } from './link-metrics.js'
 import { openLinkReports } from './link-reports.js'
 import { acceptedLinks, latenciesOf } from './measured-links.js'
 import { staleLinks } from './stale-links.js'
@@ -92,7 +91,7 @@ export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & As
       }),
       onMessage(
         ctrlType.metrics,
-        linkMetrics,
+        LinkMetrics,
         async (measured, _, { routerId }) => {
           if (measured.sourceId !== routerId) {
             metrics.routerForeign.inc({ subject: 'link' })
@@ -103,7 +102,7 @@ export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & As
             await table.setLatencies(latenciesOf(routerId, page, measured))
           }
         },
-        { mostBytes: LIST_BYTES, items: ({ histograms }) => histograms.size / 2 },
+        { mostBytes: LIST_BYTES, mostReads: METRICS_READS, items: ({ histograms }) => histograms.size / 4 },
       ),
     ],
 

@@ -11,6 +11,7 @@ import {
 import { type ChangeLog, latest } from '@overlay/store/change-log'
 import { tagsOf } from '@overlay/store/kind-store'
 import { sessionEvent } from '../access/session-event.js'
+import type { ClientRouter } from '../domain/client-router.js'
 import type { AccessQuestion } from '../grants/grants.js'
 import { edgeRoutersOf, wireMembers } from '../kinds/session.js'
 import { followedPositions } from '../store/followed.js'
@@ -18,7 +19,7 @@ import { type SessionRow, sessionInserter } from '../store/insert-session.js'
 import { batchedClientRouters } from '../store/router.js'
 import type { Deps } from './method-deps.js'
 
-type CreateDeps = Pick<Deps, 'identity' | 'grants' | 'held' | 'routerTexts'> &
+type CreateDeps = Pick<Deps, 'identity' | 'grants' | 'held' | 'clientRouters'> &
   Partial<Pick<Deps, 'events'>> & { readonly changeLog: Pick<ChangeLog, 'db'> }
 
 /** How often policy is asked when changes overtake its grants. */
@@ -29,14 +30,14 @@ const ATTEMPTS = 3
  * differs: the original answers an existing session unchecked, and callers with access tokens with a signed token.
  */
 export function createSession(deps: CreateDeps): Methods<SessionsServiceService>['createSession'] {
-  const { grants, held, routerTexts } = deps
+  const { grants, held, clientRouters } = deps
   const { db } = deps.changeLog
-  const clientRouters = batchedClientRouters(db)
-  const answerAgain = keptAnswers()
+  const storedRouters = batchedClientRouters(db)
   const insert = sessionInserter(db, (session) => deps.events?.emit(sessionEvent('created', session)))
 
-  async function edgeRouters(ids: readonly string[], written: Position | undefined): Promise<string> {
-    return routerTexts.of(ids, written) ?? JSON.stringify(edgeRoutersOf(ids, await clientRouters(ids)))
+  async function edgeRouters(ids: readonly string[], written: Position | undefined): Promise<EdgeRouters> {
+    const routers = clientRouters.of(ids, written)
+    return routers === undefined ? edgeRoutersOf(ids, await storedRouters(ids)) : routers
   }
   return async (request, callContext) => {
     const { identityId, apiSessionId, isAdmin } = callContext.caller
@@ -51,7 +52,7 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
     const existing = grant && held.find(identityId, question, written.sessions)
     if (grant && existing) {
       const routers = await edgeRouters(grant.routerIds, written.sessions)
-      return { json: answerAgain(existing, grant.serviceName, routers) }
+      return { json: response(existing, grant.serviceName, routers) }
     }
 
     let least = callContext.positions
@@ -81,36 +82,7 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
   }
 }
 
-interface Rendered {
-  readonly serviceName: string
-  readonly edgeRouters: string
-  readonly json: Buffer
-}
-
-const MOST_BYTES = 8 * 1024 * 1024
-
-/** Keeps answers of sessions that are asked for again; those that were made first leave first. */
-function keptAnswers(): typeof response {
-  const kept = new Map<string, Rendered>() // by id of the session
-  let bytes = 0
-  const remove = (id: string): void => {
-    bytes -= kept.get(id)?.json.length ?? 0
-    kept.delete(id)
-  }
-  return (row, serviceName, edgeRouters) => {
-    const last = kept.get(row.id)
-    if (last?.serviceName === serviceName && last.edgeRouters === edgeRouters) return last.json
-    const json = response(row, serviceName, edgeRouters)
-    remove(row.id)
-    kept.set(row.id, { serviceName, edgeRouters, json })
-    bytes += json.length
-    for (const id of kept.keys()) {
-      if (bytes <= MOST_BYTES) break
-      remove(id)
-    }
-    return json
-  }
-}
+type EdgeRouters = readonly ClientRouter[] | null
 
 /**
  * The positions of the grant, that of the identity stream not beyond the position at which the API session is proven to
@@ -133,9 +105,9 @@ const lower = (a: Position, b: Position): Position =>
   a.timeline === b.timeline && b.number < a.number ? b : a
 
 /** wire: all of the detail but `servicePolicies`. */
-function response(row: SessionRow, serviceName: string, edgeRouters: string): Buffer {
+function response(row: SessionRow, serviceName: string, edgeRouters: EdgeRouters): Buffer {
   const { id, token, type, apiSessionId, identityId, serviceId, tags } = row
-  const before = {
+  const answer = {
     ...wireMembers(row),
     createdAt: timeText(row.createdAt),
     id,
@@ -143,8 +115,12 @@ function response(row: SessionRow, serviceName: string, edgeRouters: string): Bu
     updatedAt: timeText(row.updatedAt),
     apiSession: referenceTo(apiSession, apiSessionId),
     apiSessionId,
+    edgeRouters,
+    identityId,
+    service: referenceTo(service, serviceId, serviceName),
+    serviceId,
+    token,
+    type,
   }
-  const after = { identityId, service: referenceTo(service, serviceId, serviceName), serviceId, token, type }
-  const [head, tail] = [JSON.stringify(before), JSON.stringify(after)]
-  return Buffer.from(`${head.slice(0, -1)},"edgeRouters":${edgeRouters},${tail.slice(1)}`)
+  return Buffer.from(JSON.stringify(answer))
 }

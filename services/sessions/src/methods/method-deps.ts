@@ -5,7 +5,7 @@ import type { RouterCertificates } from '../certificates/router-certificates.js'
 import type { RouterMessages } from '../channel/router-channel.js'
 import type { Grants } from '../grants/grants.js'
 import type { HeldSessions } from '../grants/held-sessions.js'
-import type { RouterTexts } from '../routers/client-routers.js'
+import type { ClientRouterList } from '../routers/client-routers.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { RouterPresence } from '../routers/router-presence.js'
 
@@ -14,7 +14,7 @@ export interface Deps {
   readonly changeLog: ChangeLog
   readonly grants: Pick<Grants, 'find' | 'ask'>
   readonly held: Pick<HeldSessions, 'find' | 'keep'>
-  readonly routerTexts: RouterTexts
+  readonly clientRouters: ClientRouterList
   readonly identity: Pick<Methods<IdentityServiceService>, 'checkApiSession'>
   readonly certificates: Pick<RouterCertificates, 'ownerOf' | 'replace'>
   readonly waitForFollowers: WaitForFollowers

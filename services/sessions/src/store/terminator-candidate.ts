@@ -1,6 +1,6 @@
 import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-import type { Precedence } from '../domain/terminator-selection.js'
+import type { Precedence } from '../domain/terminator-precedence.js'
 
 /** An instance of a service that a client dials. */
 export interface DialedInstance {

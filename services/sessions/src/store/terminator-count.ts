@@ -1,6 +1,6 @@
 import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-import type { Precedence } from '../domain/terminator-selection.js'
+import type { Precedence } from '../domain/terminator-precedence.js'
 
 export interface TerminatorCount {
   readonly serviceId: string

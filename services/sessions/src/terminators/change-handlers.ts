@@ -1,6 +1,5 @@
 import {
   ctrlType,
-  edgeErrorCode,
   edgeType,
   HealthEvent,
   RemoveFabricTerminatorRequest,
@@ -8,17 +7,13 @@ import {
   RemoveTerminatorRequest,
   UpdateFabricTerminatorRequest,
   UpdateTerminatorRequest,
-  type UpdateTunnelTerminatorRequest,
 } from '@overlay/channel'
-import { metrics } from '@overlay/process'
-import { pagesOf } from '@overlay/process/async'
 import { type Handler, LIST_BYTES, onMessage } from '../channel/handlers.js'
 import { answer, failed, refused, succeeded } from '../channel/replies.js'
-import { AccessRefused, type CheckAccess } from '../domain/router-access.js'
-import { MAX_COST } from '../domain/terminator-selection.js'
+import type { CheckAccess } from '../domain/router-access.js'
 import { actorOf } from './actor.js'
-import { precedenceOf } from './precedence.js'
 import type { TerminatorRemoval } from './remove-terminators.js'
+import { changesIn, countHealth, removeAll } from './terminator-requests.js'
 import type { TerminatorUpdate } from './update-terminators.js'
 
 export interface ChangeDeps {
@@ -28,7 +23,6 @@ export interface ChangeDeps {
 }
 
 const EDGE_BINDING = 'edge'
-const PAGE = 500
 
 /** Routers change and delete terminators for their clients, and their own. */
 export function changeHandlers({ checkAccess, update, remove }: ChangeDeps): readonly Handler[] {
@@ -83,39 +77,4 @@ export function changeHandlers({ checkAccess, update, remove }: ChangeDeps): rea
       { mostBytes: LIST_BYTES, items: ({ terminatorIds }) => terminatorIds.length },
     ),
   ]
-}
-
-export const countHealth = (passed: boolean): void =>
-  metrics.healthChecks.inc({ result: passed ? 'passed' : 'failed' })
-
-/** Throws AccessRefused if terminators of other routers are among these, after its own are deleted. */
-export async function removeAll(
-  remove: ChangeDeps['remove'],
-  ids: readonly string[],
-  routerId: string,
-): Promise<void> {
-  let foreign: string | undefined
-  for (const page of pagesOf(ids, PAGE))
-    foreign = (await remove({ ids: page, routerId, by: actorOf(routerId) }))[0] ?? foreign
-  if (foreign !== undefined)
-    throw new AccessRefused(
-      edgeErrorCode.invalidTerminator,
-      `terminator ${foreign} belongs to another router`,
-    )
-}
-
-/** What an update changes. Throws AccessRefused. */
-export function changesIn(
-  request: Pick<UpdateTunnelTerminatorRequest, 'cost' | 'precedence' | 'updateCost' | 'updatePrecedence'>,
-): Pick<TerminatorUpdate, 'cost' | 'precedence'> {
-  const { cost, updateCost, updatePrecedence } = request
-  if (updateCost && cost > MAX_COST)
-    throw new AccessRefused(
-      edgeErrorCode.invalidCost,
-      `invalid cost ${cost}. cost must be between 0 and ${MAX_COST} inclusive`,
-    )
-  return {
-    cost: updateCost ? cost : undefined,
-    precedence: updatePrecedence ? precedenceOf(request.precedence) : undefined,
-  }
 }

@@ -13,12 +13,11 @@ import { isAway } from '@overlay/store/postgres'
 import { type Handler, onMessage } from '../channel/handlers.js'
 import { answer, refused, textOf } from '../channel/replies.js'
 import { AccessRefused, type CheckAccess } from '../domain/router-access.js'
-import { isIdentifier, isShowable } from '../domain/router-text.js'
-import { MAX_COST } from '../domain/terminator-selection.js'
+import { isIdentifier } from '../domain/router-text.js'
 import type { NewTerminator } from '../store/router-terminator.js'
 import { TerminatorConflict } from './create-terminators.js'
-import { precedenceOf } from './precedence.js'
 import type { ServiceDirectory } from './service-directory.js'
+import { invalid, membersOf } from './terminator-requests.js'
 import type { Validation } from './validate-terminators.js'
 
 export interface CreateDeps {
@@ -29,8 +28,6 @@ export interface CreateDeps {
 }
 
 const EDGE_BINDING = 'edge'
-const MAX_ID_LENGTH = 200
-const MAX_PEER_DATA_BYTES = 64 * 1024
 
 /** Routers create terminators for their clients, in two generations of messages. */
 export function createHandlers(deps: CreateDeps): readonly Handler[] {
@@ -85,27 +82,6 @@ async function createForClient(
   const own = { id, address, routerId, serviceId, sessionId, binding: EDGE_BINDING, hostId: identityId }
   await create({ ...own, ...membersOf(id, request), isSystem: true, isByRouter: false })
 }
-
-/** The members that every request describes alike. Throws AccessRefused. */
-export function membersOf(
-  id: string,
-  request: Pick<ClientRequest, 'peerData' | 'cost' | 'precedence' | 'instanceId' | 'instanceSecret'>,
-) {
-  const { cost, peerData, instanceId, instanceSecret } = request
-  if (cost > MAX_COST)
-    throw new AccessRefused(
-      edgeErrorCode.invalidCost,
-      `invalid cost ${cost}. cost must be between 0 and ${MAX_COST} inclusive`,
-    )
-  if (id.length > MAX_ID_LENGTH || instanceId.length > MAX_ID_LENGTH)
-    throw invalid('provided terminator id or instance id is too long')
-  if (!isShowable(instanceId)) throw invalid('invalid instance id')
-  const bytes = [...peerData.values()].reduce((sum, { length }) => sum + length, instanceSecret.length)
-  if (bytes > MAX_PEER_DATA_BYTES) throw invalid(`more than ${MAX_PEER_DATA_BYTES} bytes of peer data`)
-  return { cost, precedence: precedenceOf(request.precedence), instanceId, instanceSecret, peerData }
-}
-
-const invalid = (text: string) => new AccessRefused(edgeErrorCode.invalidTerminator, text)
 
 function resultOf(err: unknown): CreateTerminatorResult {
   if (err instanceof TerminatorConflict) return CreateTerminatorResult.ID_CONFLICT

@@ -1,3 +1,20 @@
+import { edgeErrorCode } from '@overlay/channel'
+import { isTerminatorStrategy } from '@overlay/model'
+import { batch, type Database } from '@overlay/store/postgres'
+import { AccessRefused } from '../domain/router-access.js'
+import type { TerminatorCosts } from '../domain/terminator-costs.js'
+import { bestOf, MAX_COST } from '../domain/terminator-precedence.js'
+import {
+  type CandidateRow,
+  candidatesOf,
+  type DialedInstance,
+  hasTerminators,
+} from '../store/terminator-candidate.js'
+import { actorOf } from './actor.js'
+import type { ServiceDirectory } from './service-directory.js'
+import { openStrategies } from './strategies/strategies.js'
+import type { TerminatorUpdate } from './update-terminators.js'
+
 /** A terminator that a circuit can end at. */
 export interface DialTarget {
   readonly id: string
@@ -36,3 +53,114 @@ export interface TerminatorPool {
   /** The terminator cannot be used as it is configured. */
   markFailed(target: DialTarget): Promise<void>
 }
+
+export interface PoolDeps {
+  readonly db: Database
+  /** Controller id of this replica. */
+  readonly replicaId: string
+  readonly services: Pick<ServiceDirectory, 'find'>
+  readonly costs: TerminatorCosts
+  readonly update: (update: TerminatorUpdate) => Promise<void>
+  readonly remove: (removal: {
+    ids: readonly string[]
+    routerId: string
+    by: ReturnType<typeof actorOf>
+  }) => Promise<unknown>
+  readonly random?: () => number
+}
+
+/** Terminators of one instance that a dial considers. */
+const MAX_CANDIDATES = 1000
+
+/**
+ * Selects terminators. Dials that are under way share one query. The dynamic cost is exact for this replica, and some
+ * seconds old for others.
+ */
+export function terminatorPool(deps: PoolDeps): TerminatorPool {
+  const { db, replicaId, services, costs, update, remove, random = Math.random } = deps
+  const strategies = openStrategies()
+  const read = batch<DialedInstance, readonly CandidateRow[]>(async (instances) => {
+    const found: CandidateRow[][] = instances.map(() => [])
+    for (const row of await candidatesOf(db, instances, replicaId, MAX_CANDIDATES))
+      found[row.place]?.push(row)
+    return found
+  })
+
+  return {
+    async select(request) {
+      const { serviceId, instanceId, stickinessToken, excluded } = request
+      const [service, rows] = await Promise.all([
+        services.find(serviceId),
+        read({ serviceId, instanceId, terminatorId: stickinessToken }),
+      ])
+      if (!service) throw new AccessRefused(edgeErrorCode.invalidService, 'invalid service')
+      const name = service.terminatorStrategy || 'smartrouting'
+      if (!isTerminatorStrategy(name)) throw refused(`terminatorStrategy with name ${name} not found`)
+      const strategy = strategies[name]
+      const candidates = reachable(rows, request, costs).filter(({ id }) => !excluded.has(id))
+      const selected = strategy.choose(bestOf(candidates), { serviceId, instanceId, stickinessToken, random })
+      if (!selected) throw await refusalFor(db, request, rows.length > 0)
+      return {
+        target: targetOf(selected.row, request),
+        stickinessToken: strategy.givesToken ? selected.id : '',
+      }
+    },
+
+    dialSucceeded: ({ id }) => costs.dialSucceeded(id),
+    dialFailed: ({ id }) => costs.dialFailed(id),
+    circuitOpened: costs.circuitOpened,
+    circuitClosed: costs.circuitClosed,
+
+    async deleteUnknown({ id, routerId }) {
+      await remove({ ids: [id], routerId, by: actorOf(routerId) })
+    },
+
+    async markFailed({ id, routerId }) {
+      try {
+        await update({ id, routerId, precedence: 'failed', by: actorOf(routerId) })
+      } catch (err) {
+        if (!(err instanceof AccessRefused)) throw err // deleted meanwhile, or on another router
+      }
+    },
+  }
+}
+
+const refused = (text: string) => new AccessRefused(edgeErrorCode.invalidTerminator, text)
+
+function reachable(rows: readonly CandidateRow[], { pathCost }: TargetRequest, costs: TerminatorCosts) {
+  const paths = new Map<string, number | undefined>()
+  return rows.flatMap((row) => {
+    const { id, routerId, precedence } = row
+    if (!paths.has(routerId)) paths.set(routerId, pathCost(routerId))
+    const path = paths.get(routerId)
+    const dynamicCost = Math.min(MAX_COST, row.otherCost + costs.costOf(id))
+    return path === undefined ? [] : [{ id, precedence, cost: row.cost + dynamicCost + path, row }]
+  })
+}
+
+/** wire: clients see these texts. */
+async function refusalFor(
+  db: Database,
+  { serviceId, instanceId }: TargetRequest,
+  hasInstances: boolean,
+): Promise<AccessRefused> {
+  if (hasInstances)
+    return refused(`service ${serviceId} has no online terminators for instanceId ${instanceId}`)
+  if (await hasTerminators(db, serviceId))
+    return refused(`service ${serviceId} has no terminators for instanceId ${instanceId}`)
+  return refused(`service ${serviceId} has no terminators`)
+}
+
+const targetOf = (row: CandidateRow, { serviceId, instanceId }: TargetRequest): DialTarget => ({
+  id: row.id,
+  routerId: row.routerId,
+  serviceId,
+  binding: row.binding,
+  address: row.address,
+  instanceId,
+  hostId: row.hostId,
+  peerData: peerDataOf(row.peerData),
+})
+
+const peerDataOf = (stored: CandidateRow['peerData']): ReadonlyMap<number, Buffer> =>
+  new Map(Object.entries(stored).map(([key, value]) => [Number(key), Buffer.from(value, 'base64')]))

@@ -6,7 +6,7 @@ import { batch } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { AccessRefused } from '../domain/router-access.js'
 import { type ClaimedChange, changeBy, type StoredTerminator } from '../domain/terminator-claim.js'
-import type { Precedence } from '../domain/terminator-selection.js'
+import type { Precedence } from '../domain/terminator-precedence.js'
 import { lockTerminators, storedTerminators, updateTerminators } from '../store/router-terminator.js'
 import type { WriteDeps } from './create-terminators.js'
 

@@ -7,7 +7,7 @@ import { AccessRefused } from '../domain/router-access.js'
 import { isIdentifier, isShowable } from '../domain/router-text.js'
 import type { NetworkRouter } from '../routers/router-directory.js'
 import type { NewTerminator } from '../store/router-terminator.js'
-import { membersOf } from '../terminators/create-handlers.js'
+import { membersOf } from '../terminators/terminator-requests.js'
 import type { Terminators } from '../terminators/terminators-concern.js'
 import type { TunnelDeps } from './tunnel-deps.js'
 

@@ -1,23 +1,22 @@
 import { createHash } from 'node:crypto'
 import { edgeType, type Message, ServiceList, type TunnelService } from '@overlay/channel'
-import type { EntityServiceService, Methods } from '@overlay/rpc'
+import type { EntityServiceService, Methods, PolicyServiceService } from '@overlay/rpc'
 import type { Handler } from '../channel/handlers.js'
 import type { RouterChannel } from '../channel/router-channel.js'
 import { AccessRefused } from '../domain/router-access.js'
-import type { ContentKeys } from './content-keys.js'
 import type { RouterSession, RouterSessions } from './router-sessions.js'
 import { routerContext } from './tunnel-sessions.js'
 
 export interface ServiceListDeps {
   readonly routerSessions: Pick<RouterSessions, 'of'>
-  readonly contentKeys: Pick<ContentKeys, 'of'>
+  readonly policy: Pick<Methods<PolicyServiceService>, 'getHeader'>
   readonly services: Pick<Methods<EntityServiceService>, 'list'>
 }
 
 const MAX_TOKEN_BYTES = 50
 
 /** Routers ask every few seconds for the services that they may dial or bind. They get the list when it has changed. */
-export const serviceListHandler = ({ routerSessions, contentKeys, services }: ServiceListDeps): Handler => ({
+export const serviceListHandler = ({ routerSessions, policy, services }: ServiceListDeps): Handler => ({
   type: edgeType.listServices,
   prepare({ body }: Message, router: RouterChannel) {
     if (body.length > MAX_TOKEN_BYTES) throw new Error(`a token of ${body.length} bytes`)
@@ -25,7 +24,11 @@ export const serviceListHandler = ({ routerSessions, contentKeys, services }: Se
       const session = await routerSessions.of(router).catch(notEnabled)
       if (!session) return
       // before the list is read: if it changes in between, the router gets it again
-      const lastUpdate = tokenFor(await contentKeys.of(session.identityId), session)
+      const { contentKey } = await policy.getHeader(
+        { identityId: session.identityId },
+        routerContext(session),
+      )
+      const lastUpdate = tokenFor(contentKey, session)
       if (lastUpdate.equals(body)) return
       const list = ServiceList.encode({ lastUpdate, services: await servicesOf(services, session) }).finish()
       router.channel.send({ type: edgeType.serviceList, body: list })

@@ -10,11 +10,9 @@ import { type Concern, onMessage } from '../channel/handlers.js'
 import { answer, refused } from '../channel/replies.js'
 import type { Circuits } from '../circuits/circuits.js'
 import { AccessRefused } from '../domain/router-access.js'
-import type { GrantWatch } from '../grants/watch-grants.js'
 import type { NetworkRouter } from '../routers/router-directory.js'
 import type { ServiceDirectory, ServiceInfo } from '../terminators/service-directory.js'
 import type { Terminators } from '../terminators/terminators-concern.js'
-import { openContentKeys } from './content-keys.js'
 import { openRouterSessions, type RouterSessionDeps } from './router-sessions.js'
 import { routerTerminators } from './router-terminators.js'
 import { serviceListHandler } from './service-list-handler.js'
@@ -30,7 +28,6 @@ export interface TunnelOptions extends TunnelSessionDeps, Pick<RouterSessionDeps
     readonly entities: Pick<Methods<EntityServiceService>, 'list'>
   }
   readonly directory: { get(routerId: string): Pick<NetworkRouter, 'isEdge'> | undefined }
-  readonly grantWatch: Pick<GrantWatch, 'isFresh' | 'positions' | 'onChange'>
   readonly services: Pick<ServiceDirectory, 'find' | 'findByName'>
   readonly terminators: Pick<Terminators, 'create' | 'update' | 'remove'>
   readonly circuits: Pick<Circuits, 'open' | 'end'>
@@ -39,9 +36,8 @@ export interface TunnelOptions extends TunnelSessionDeps, Pick<RouterSessionDeps
 
 /** Routers that are identities themselves: they dial and host services for applications that know nothing of it. */
 export function tunnelConcern(options: TunnelOptions): Concern {
-  const { policy, grantWatch } = options
+  const { policy } = options
   const routerSessions = openRouterSessions(options)
-  const contentKeys = openContentKeys(policy.calls, grantWatch)
   const services = {
     named: async (name: string) => existing(await options.services.findByName(name)),
     withId: async (id: string) => existing(await options.services.find(id)),
@@ -60,15 +56,12 @@ export function tunnelConcern(options: TunnelOptions): Concern {
           }
         }),
       ),
-      serviceListHandler({ routerSessions, contentKeys, services: policy.entities }),
+      serviceListHandler({ routerSessions, policy: policy.calls, services: policy.entities }),
       ...tunnelTerminators(deps),
       ...routerTerminators(deps),
       ...tunnelCircuits(deps),
     ],
-    disconnected(router) {
-      routerSessions.forget(router)
-      contentKeys.forget(router.routerId)
-    },
+    disconnected: routerSessions.forget,
   }
 }
 

@@ -1,25 +1,19 @@
+import { type TerminatorStrategy, terminatorStrategies } from '@overlay/model'
 import { expect, test } from 'vitest'
-import { biasedCost, type Precedence, type Strategy, selectTerminator } from './terminator-selection.js'
+import { bestOf, type Precedence } from '../../domain/terminator-precedence.js'
+import { openStrategies } from './strategies.js'
 
 const candidate = (id: string, cost: number, precedence: Precedence = 'default') => ({ id, cost, precedence })
 
 const select = (
-  strategy: Strategy,
+  strategy: TerminatorStrategy,
   candidates: readonly ReturnType<typeof candidate>[],
   random = 0,
   stickinessToken = '',
-) => selectTerminator(candidates, { strategy, stickinessToken, random: () => random })?.id
-
-test.each([
-  ['required', 0, 0],
-  ['required', 300_000, 262_139],
-  ['default', 0, 262_140],
-  ['default', 300_000, 524_279],
-  ['failed', 7, 524_287],
-  ['failed', 300_000, 786_419],
-] as const)('the cost of %s plus %i is %i', (precedence, cost, expected) => {
-  expect(biasedCost({ precedence, cost })).toBe(expected)
-})
+) => {
+  const dial = { serviceId: 's', instanceId: '', stickinessToken, random: () => random }
+  return openStrategies()[strategy].choose(bestOf(candidates), dial)?.id
+}
 
 const mixed = [
   candidate('cheap', 5),
@@ -28,14 +22,11 @@ const mixed = [
   candidate('down', 0, 'failed'),
 ]
 
-test.each(['smartrouting', 'weighted', 'random', 'sticky'] as const)(
-  '%s chooses among the best precedence only',
-  (strategy) => {
-    for (const random of [0, 0.5, 0.999]) expect(select(strategy, mixed, random, 'cheap')).toBe('needed')
-    expect(select(strategy, [candidate('down', 9, 'failed')])).toBe('down')
-    expect(select(strategy, [])).toBeUndefined()
-  },
-)
+test.each(terminatorStrategies)('%s chooses among the best precedence only', (strategy) => {
+  for (const random of [0, 0.5, 0.999]) expect(select(strategy, mixed, random, 'cheap')).toBe('needed')
+  expect(select(strategy, [candidate('down', 9, 'failed')])).toBe('down')
+  expect(select(strategy, [])).toBeUndefined()
+})
 
 const costs = [candidate('a', 30), candidate('b', 10), candidate('c', 10)]
 
