@@ -1,4 +1,4 @@
-import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { createPublicKey, type KeyObject } from 'node:crypto'
 import { algorithmIn } from './certificate.js'
 import { contentOf, type Element, objectIdIn, onlyElement, partsOf, tag } from './der.js'
 import { rsaWeakness } from './rsa.js'
@@ -92,25 +92,8 @@ function readKey(publicKey: Buffer): Key {
 
 function importKey(key: Buffer): KeyObject {
   try {
-    const isP256 =
-      key.length === p256Prefix.length + 64 && key.subarray(0, p256Prefix.length).equals(p256Prefix)
-    return isP256
-      ? createPublicKey({ key: jwkOf(key.subarray(p256Prefix.length)), format: 'jwk' })
-      : createPublicKey({ key, format: 'der', type: 'spki' })
+    return createPublicKey({ key, format: 'der', type: 'spki' })
   } catch (cause) {
     throw new KeyError('could not read the public key', { cause })
   }
 }
-
-/**
- * The prefix of an uncompressed P-256 key, the most frequent kind. OpenSSL tries all its decoders on DER. It imports the
- * same key from its coordinates in a third of the time.
- */
-const p256Prefix = Buffer.from('3059301306072a8648ce3d020106082a8648ce3d03010703420004', 'hex')
-
-const jwkOf = (point: Buffer): JsonWebKey => ({
-  kty: 'EC',
-  crv: 'P-256',
-  x: point.toString('base64url', 0, 32),
-  y: point.toString('base64url', 32),
-})
