@@ -1,5 +1,5 @@
 import { type Manifest, storedRows } from '@overlay/maintenance/snapshot'
-import { isSharedSeal, unseal } from '@overlay/store/postgres'
+import { unseal } from '@overlay/store/postgres'
 import type { Secrets } from './secrets.js'
 
 /** Fails unless the secrets open the private keys and second factors of a snapshot, which stay encrypted in it. */
@@ -12,8 +12,6 @@ export async function requireKeySecrets(
   for await (const { id, private_key } of storedRows(directory, manifest, 'pki', 'key'))
     if (typeof private_key === 'string') unseal(keySecrets.pki, id ?? '', private_key)
   const factors = storedRows(directory, manifest, 'identity', 'second_factor')
-  for await (const { identity_id, sealed } of factors) {
-    const secret = isSharedSeal(sealed ?? '') ? keySecrets.pki : keySecrets.identity
-    unseal(secret, identity_id ?? '', sealed ?? '')
-  }
+  for await (const { identity_id, sealed } of factors)
+    unseal(keySecrets.identity, identity_id ?? '', sealed ?? '')
 }

@@ -61,19 +61,14 @@ export async function readSecrets(
 const restore = 'restore it from a backup, because keys and second factors cannot be read without it'
 
 /**
- * A home of an earlier version may lack passwords of services that are new, and has one key secret for both services.
- * pki keeps it. Secrets of its processes are dropped. Errors do not quote the text.
+ * A home of an earlier version may lack passwords of services that are new, and may have the key of an authority of
+ * processes, which is dropped. Errors do not quote the text.
  */
 export function secretsIn(text: string): Secrets {
-  const { keySecret, peerSecret: _shared, internalAuthorities: _former, ...stored } = parse(text)
+  const { internalAuthorities: _former, ...stored } = parse(text)
   const { keySecrets, rolePasswords = {} } = stored
   if (!isStrings(rolePasswords)) throw new Error("has no valid member 'rolePasswords'")
-  const keys =
-    keySecrets === undefined && isSecret(keySecret)
-      ? { identity: secret(32), pki: keySecret }
-      : isStrings(keySecrets)
-        ? keySecrets
-        : {}
+  const keys = isStrings(keySecrets) ? keySecrets : {}
   return {
     ...stored, // of a newer version
     id: member(stored, 'id'),

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { initIdentity, resealSecondFactors } from '@overlay/identity/init'
+import { initIdentity } from '@overlay/identity/init'
 import { initPki } from '@overlay/pki/init'
 import { tokenKeyRulesOf } from '@overlay/pki/settings'
 import { splitAddress } from '@overlay/process/settings'
@@ -46,12 +46,6 @@ export async function initialize(
       username: adminUsername,
       ...(adminPassword !== undefined && { password: adminPassword }),
       keepPassword: (password) => home.write(passwordFile, `${password}\n`),
-      log,
-    }),
-    resealSecondFactors({
-      databaseUrl: urlOf('identity'),
-      from: keySecrets.pki, // earlier versions shared it
-      to: keySecrets.identity,
       log,
     }),
   ])

@@ -1,14 +1,10 @@
 import { CREDENTIALS } from '@overlay/rpc'
-import { seal, unseal } from '@overlay/store/postgres'
-import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeAt } from '../src/domain/second-factor.js'
-import { resealSecondFactors } from '../src/init.js'
 import {
   as,
   bytes,
-  keySecret,
   lockWaits,
   login,
   parsed,
@@ -310,33 +306,6 @@ test.each([
   })
   const refusal = order[1] === 'removal' ? invalid : notFound
   expect(await settled).toMatchObject([{ status: 'fulfilled' }, { status: 'rejected', reason: refusal }])
-})
-
-test('factors under the secret that pki had too are encrypted again under that of identity, once', async () => {
-  const { identityId, secret, context } = await protectedPerson('resealed')
-  const shared = 'the secret that two services shared'
-  const sealedNow = async () =>
-    (
-      await one.db.query<{ sealed: string }>(
-        sql`select sealed from second_factor where identity_id = ${identityId}`,
-      )
-    ).rows[0]?.sealed ?? ''
-  const plain = unseal(keySecret, identityId, await sealedNow())
-  const before = seal(shared, identityId, plain).replace(/^v2/, 'v1')
-  await one.db.query(sql`update second_factor set sealed = ${before} where identity_id = ${identityId}`)
-
-  const reseal = () =>
-    resealSecondFactors({
-      databaseUrl: identity.url,
-      from: shared,
-      to: keySecret,
-      log: pino({ enabled: false }),
-    })
-  await reseal()
-  const after = await sealedNow()
-  expect(() => unseal(shared, identityId, after)).toThrow('key secret')
-  await one.identity.removeMfa({ code: codeAt(secret, step()) }, context)
-  await reseal()
 })
 
 test('an answer about a second factor waits for policy, and after a removal for sessions that lose access', async () => {

@@ -7,7 +7,6 @@ import { startRemovingGuesses } from '@overlay/store/guesses'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/store/kind-store'
 import { openSteps } from './consumers/eager-steps.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
-import { untypedOwnerCheck } from './consumers/owners.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import type { Owners } from './enroll/enroll-method.js'
 import { advertisedHosts, type KeyCheckOptions, startKeyChecks } from './keys/check-keys.js'
@@ -116,7 +115,6 @@ async function openParts(options: ServiceOptions, own: Own) {
       catchUpFirst(consumers),
       ...identityChecks(definitions.identity, checkDeps),
       ...sessionsChecks(definitions.sessions, checkDeps),
-      untypedOwnerCheck(checkDeps),
     ],
 
     [Symbol.asyncDispose]: () =>

@@ -1,8 +1,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
-import sql, { type Sql } from 'sql-template-tag'
 
 const VERSION = 'v2'
-const SHARED = 'v1' // of earlier releases, where several services shared one secret
+const FORMER_VERSION = 'v1' // of keys from before 0.1.0
 
 /** Encrypts under a secret. The name is authenticated: a sealed text cannot take the place of another. */
 export function seal(secret: string, name: string, text: string): string {
@@ -15,7 +14,7 @@ export function seal(secret: string, name: string, text: string): string {
 export function unseal(secret: string, name: string, sealed: string): string {
   const [version, ...parts] = sealed.split('.')
   const [iv, tag, body] = parts.map((part) => Buffer.from(part, 'base64url'))
-  if ((version !== VERSION && version !== SHARED) || !iv || !tag || !body)
+  if ((version !== VERSION && version !== FORMER_VERSION) || !iv || !tag || !body)
     throw new Error(`key ${name}: unknown form of encryption`)
   try {
     const decipher = createDecipheriv('aes-256-gcm', keyOf(secret), iv, { authTagLength: 16 })
@@ -26,12 +25,6 @@ export function unseal(secret: string, name: string, sealed: string): string {
     throw new Error(`key ${name}: the key secret is not the one that it was stored with`)
   }
 }
-
-/** Whether a column has text that was sealed when identity and pki shared a secret. */
-export const isSealedForAll = (column: Sql): Sql => sql`${column} like ${`${SHARED}.%`}`
-
-/** Whether a text was sealed then. */
-export const isSharedSeal = (sealed: string): boolean => sealed.startsWith(`${SHARED}.`)
 
 const keyOf = (secret: string): Uint8Array =>
   new Uint8Array(hkdfSync('sha256', secret, '', 'overlay private keys at rest', 32))

@@ -9,7 +9,7 @@ import {
   ownerIds,
   ownerReferences,
 } from '../store/ended-enrollments.js'
-import { type OwnerKind, ownerKinds } from '../store/enrollments.js'
+import type { OwnerKind } from '../store/enrollments.js'
 
 export interface ConsumerDeps {
   readonly source: Source
@@ -34,12 +34,3 @@ export function ownerChecks(deps: CheckDeps, kind: OwnerKind): readonly Check[] 
     references(deps, { what: 'ended enrollment', from: endedOwnerReferences(kind), to: [kind], repair }),
   ]
 }
-
-/** The same of ended enrollments whose kind of owner an earlier release did not record. */
-export const untypedOwnerCheck = (deps: CheckDeps): Check =>
-  references(deps, {
-    what: 'ended enrollment',
-    from: endedOwnerReferences(null),
-    to: ownerKinds,
-    repair: (tx, ids) => endEnrollmentsOfOwners(tx, 'identities', ids),
-  })

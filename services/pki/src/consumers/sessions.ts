@@ -5,11 +5,7 @@ import { type Change, EnrollmentWish } from '@overlay/rpc'
 import type { ConsumerDefinition, RowChange } from '@overlay/store/change-log'
 import { payloadDecoder } from '@overlay/store/kind-store'
 import type { Tx } from '@overlay/store/postgres'
-import {
-  consistentRouters,
-  endEnrollmentsOfOwners,
-  endRouterEnrollments,
-} from '../store/ended-enrollments.js'
+import { endEnrollmentsOfOwners, endRouterEnrollments } from '../store/ended-enrollments.js'
 import { insertEnrollments } from '../store/enrollments.js'
 import { type ConsumerDeps, endEnrollmentsOfDeleted, ownerChecks } from './owners.js'
 
@@ -49,8 +45,7 @@ export function sessionsConsumer({ source, issuer, names }: ConsumerDeps): Consu
   }
   const apply = async (tx: Tx, changes: readonly Change[]): Promise<readonly RowChange[]> => {
     const own: RowChange[] = []
-    const consistent = await findConsistent(tx, changes)
-    for (const change of changes) if (!consistent.has(change.id)) pushAll(own, await applyOne(tx, change))
+    for (const change of changes) pushAll(own, await applyOne(tx, change))
     return own
   }
   return {
@@ -68,19 +63,6 @@ export function sessionsConsumer({ source, issuer, names }: ConsumerDeps): Consu
       },
     },
   }
-}
-
-/** Routers for which there is nothing to do. All changes of a router that changes twice are applied. */
-async function findConsistent(tx: Tx, changes: readonly Change[]): Promise<ReadonlySet<string>> {
-  const counts = new Map<string, number>()
-  for (const { id } of changes) counts.set(id, (counts.get(id) ?? 0) + 1)
-  const routers = changes.flatMap((change) => {
-    const router = decode(change)
-    return router && counts.get(change.id) === 1
-      ? [{ id: change.id, enrollmentId: enrollmentIdOf(router) }]
-      : []
-  })
-  return routers.length > 0 ? consistentRouters(tx, routers) : new Set()
 }
 
 export const sessionsChecks = (

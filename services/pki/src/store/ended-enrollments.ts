@@ -1,7 +1,7 @@
 import { enrollment } from '@overlay/model'
 import { type Actor, batchRemover, type ChangeLog, type RowChange } from '@overlay/store/change-log'
 import { type AnyRow, plainOf } from '@overlay/store/kind-store'
-import type { Db, Tx } from '@overlay/store/postgres'
+import type { Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import {
   columns,
@@ -83,32 +83,8 @@ export async function endEnrollmentsOfOwners(
   ids: readonly string[],
 ): Promise<readonly RowChange[]> {
   const changes = await end(tx, sql`${ownerColumns[kind]} = any(${ids})`)
-  await tx.query(sql`
-    delete from ended_enrollment
-     where owner_id = any(${ids}) and (owner_kind = ${kind} or owner_kind is null)`)
+  await tx.query(sql`delete from ended_enrollment where owner_id = any(${ids}) and owner_kind = ${kind}`)
   return changes
-}
-
-/** Routers that have exactly the enrollment that they name, or none where they name none. */
-export async function consistentRouters(
-  db: Db,
-  routers: readonly { readonly id: string; readonly enrollmentId: string | null }[],
-): Promise<ReadonlySet<string>> {
-  const { rows } = await db.query<{ id: string }>(
-    sql`
-    select router.id
-      from unnest(${routers.map(({ id }) => id)}::text[],
-                  ${routers.map(({ enrollmentId }) => enrollmentId)}::text[]) as router (id, enrollment_id)
-     where not exists (
-           select from enrollment
-            where (edge_router_id = router.id or transit_router_id = router.id)
-              and enrollment.id is distinct from router.enrollment_id)
-       and (router.enrollment_id is null
-            or exists (select from enrollment where enrollment.id = router.enrollment_id)
-            or exists (select from ended_enrollment where ended_enrollment.id = router.enrollment_id))`,
-    'routers-in-step',
-  )
-  return new Set(rows.map(({ id }) => id))
 }
 
 /** Selects the ids of all owners that rows here name. */
@@ -120,7 +96,6 @@ export const ownerIds = (kind: OwnerKind): Sql => sql`
 export const ownerReferences = (kind: OwnerKind): Sql =>
   sql`select id, ${ownerColumns[kind]} as ref from enrollment where ${ownerColumns[kind]} is not null`
 
-/** The same of ended enrollments. `null`: of those whose kind of owner an earlier release did not record. */
-export const endedOwnerReferences = (kind: OwnerKind | null): Sql => sql`
-  select id, owner_id as ref from ended_enrollment
-   where ${kind === null ? sql`owner_kind is null` : sql`owner_kind = ${kind}`}`
+/** The same of ended enrollments. */
+export const endedOwnerReferences = (kind: OwnerKind): Sql => sql`
+  select id, owner_id as ref from ended_enrollment where owner_kind = ${kind}`
