@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
+import { audit, client, fabric, management } from '../gateway/src/api/operations.js'
 import type { Access } from '../gateway/src/http/exchange.js'
+import { operationIdOf } from '../gateway/src/openapi/names.js'
 
 export interface PublishedOperation {
   readonly api: 'client' | 'management' | 'fabric' | 'audit'
@@ -10,18 +12,29 @@ export interface PublishedOperation {
   readonly access: Access
 }
 
-/** Operations that the published documents do not have. */
-export const added: readonly PublishedOperation[] = [
-  { api: 'client', method: 'POST', path: '/enroll/trott', id: 'enrollTrOtt', access: 'none' },
-  { api: 'audit', method: 'GET', path: '/changes', id: 'listChanges', access: 'admin' },
-  { api: 'audit', method: 'GET', path: '/changes/{id}', id: 'detailChange', access: 'admin' },
-  { api: 'audit', method: 'GET', path: '/export', id: 'exportChanges', access: 'admin' },
-]
+/** The operations of the published documents, as recorded. */
+export const recorded = JSON.parse(
+  readFileSync(new URL('captures/operations.json', import.meta.url), 'utf8'),
+) as readonly PublishedOperation[]
 
-/** All operations that the product may have: published and added ones. */
-export const published: readonly PublishedOperation[] = [
-  ...(JSON.parse(
-    readFileSync(new URL('captures/operations.json', import.meta.url), 'utf8'),
-  ) as readonly PublishedOperation[]),
-  ...added,
-]
+const tables: Readonly<Record<PublishedOperation['api'], Readonly<Record<string, Access>>>> = {
+  client,
+  management,
+  fabric,
+  audit,
+}
+
+/** Operations of the product that the published documents do not have. */
+export const added: readonly PublishedOperation[] = Object.entries(tables).flatMap(([api, table]) =>
+  Object.entries(table)
+    .map(([operation, access]) => {
+      const [method = '', path = ''] = operation.split(' ')
+      return { api: api as PublishedOperation['api'], method, path, id: operationIdOf(operation), access }
+    })
+    .filter(({ method, path }) =>
+      recorded.every((o) => o.api !== api || o.method !== method || o.path !== path),
+    ),
+)
+
+/** All operations of the product. */
+export const published: readonly PublishedOperation[] = [...recorded, ...added]

@@ -31,8 +31,7 @@ export function current(
       about: { data: readSchemaOf(identityKind), meta: null, envelope: 'currentIdentityDetailEnvelope' },
       handle: (c) => {
         const { identityId } = sessionOf(c)
-        const send = ({ answer }: Self) =>
-          sendPrepared(c, answer, (bytes) => identities.grow(identityId, bytes))
+        const send = ({ answer }: Self) => sendPrepared(c, answer)
         const self = identities.self(identityId)
         return self instanceof Promise ? self.then(send) : send(self)
       },

@@ -20,7 +20,7 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
     const request = listRequest(c, 'services', undefined, perspectiveOf(c))
     const key = lists.keyOf(header, sessionOf(c), request)
     const cached = lists.get(key)
-    if (cached) return sendPrepared(c, cached, (bytes) => lists.grow(key, bytes))
+    if (cached) return sendPrepared(c, cached)
     return list(c, service, request, fetch, (page, body) => {
       // A change during the read must not be cached under the key of the old header. The page may show it before the
       // notice of it arrives.

@@ -9,7 +9,6 @@ export interface Cache<V> {
   /** A caller with another `version` does not share a load that is under way. */
   load(key: string, version: unknown, fetch: () => Promise<V>): Promise<V>
   set(key: string, value: V): void
-  grow(key: string, bytes: number): void
   drop(tag: string): void
   dropAll(): void
   readonly size: number
@@ -25,7 +24,7 @@ interface Flight<V> {
 
 const ATTEMPTS = 3
 
-export function openCache<V>(
+export function openCache<V extends object>(
   maxBytes: number,
   tagsOf: (value: V) => readonly string[],
   bytesOf: (value: V) => number,
@@ -33,15 +32,12 @@ export function openCache<V>(
   const keysByTag = new Map<string, Set<string>>()
   const inFlight = new Set<Flight<V>>()
   const latest = new Map<string, Flight<V>>()
-  const values = lru<V>({
-    maxBytes,
-    dispose(value, key) {
-      for (const tag of tagsOf(value)) {
-        const keys = keysByTag.get(tag)
-        keys?.delete(key)
-        if (keys?.size === 0) keysByTag.delete(tag)
-      }
-    },
+  const values = lru<V>(maxBytes, (value, key) => {
+    for (const tag of tagsOf(value)) {
+      const keys = keysByTag.get(tag)
+      keys?.delete(key)
+      if (keys?.size === 0) keysByTag.delete(tag)
+    }
   })
 
   function set(key: string, value: V): void {
@@ -73,7 +69,6 @@ export function openCache<V>(
   return {
     get: values.get,
     set,
-    grow: values.grow,
     load(key, version, fetch) {
       const shared = latest.get(key)
       if (shared?.promise && shared.version === version && !shared.all && shared.dropped.size === 0)

@@ -12,8 +12,6 @@ export interface Identities {
   self(identityId: string): Self | Promise<Self>
   drop(tag: string): void
   dropAll(): void
-  /** Adds to the size of an answer whose compressed form is kept too. */
-  grow(identityId: string, bytes: number): void
 }
 
 export interface Self {
@@ -74,7 +72,6 @@ export function openIdentities(options: IdentitiesOptions): Identities {
     },
     drop: cache.drop,
     dropAll: cache.dropAll,
-    grow: cache.grow,
   }
 }
 

@@ -11,12 +11,10 @@ export interface ServiceLists {
   keyOf(header: PolicyHeader, session: Session, request: ListRequest): string | null
   get(key: string | null): PreparedBody | undefined
   set(key: string | null, body: Buffer): void
-  /** Adds to the size of a body whose compressed form is kept too. */
-  grow(key: string | null, bytes: number): void
 }
 
 export function openServiceLists(maxBytes = 64 << 20): ServiceLists {
-  const cache = lru<PreparedBody>({ maxBytes })
+  const cache = lru<PreparedBody>(maxBytes)
   return {
     gauged: cache,
     keyOf({ contentKey }, { caller, isAdmin }, { query, perspective }) {
@@ -32,10 +30,7 @@ export function openServiceLists(maxBytes = 64 << 20): ServiceLists {
     get: (key) => (key === null ? undefined : cache.get(key)),
     set(key, body) {
       if (key !== null && body.length < maxBytes / 16)
-        cache.set(key, prepareBody(body), body.length + key.length + 200)
-    },
-    grow: (key, bytes) => {
-      if (key !== null) cache.grow(key, bytes)
+        cache.set(key, prepareBody(body), 2 * body.length + key.length + 200) // its compressed form, too
     },
   }
 }

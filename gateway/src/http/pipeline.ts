@@ -1,6 +1,6 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import { clientSourceOf } from '@overlay/process/tls'
-import { asFault, Fault, type Place, type Positions, tracing } from '@overlay/rpc'
+import { asFault, Fault, type Positions, tracing } from '@overlay/rpc'
 import { Hono } from 'hono'
 import type { AccessRecord } from './access-log.js'
 import { failure } from './answer.js'
@@ -105,11 +105,9 @@ interface OpenPipeline extends Pipeline {
 }
 
 const requestOf = Symbol('request')
-const deadlineOf = Symbol('deadline')
 
 interface Answering extends ServerResponse {
   [requestOf]?: RequestContext
-  [deadlineOf]?: Place<RequestContext>
 }
 
 function openPipeline(pipeline: Pipeline): OpenPipeline {
@@ -122,14 +120,13 @@ function openPipeline(pipeline: Pipeline): OpenPipeline {
     calls: { limitMs: requestMs, positions, readmit: (exchange) => readmit(sessions, exchange) },
     head: () => (isClosing() ? lastHead : head),
     expireInTime(c) {
-      const outgoing: Answering = c.env.outgoing
-      outgoing[deadlineOf] ??= deadlines.add(c)
+      deadlines.add(c)
     },
     onClose(this: Answering) {
       const c = this[requestOf]
       if (!c) return
       const { env } = c
-      if (this[deadlineOf]) deadlines.remove(this[deadlineOf])
+      deadlines.delete(c)
       const aborted = !this.writableFinished
       if (aborted) abortCalls(env, new Error('the client went away'))
       if (!env.incoming.complete) discardRest(env.incoming)

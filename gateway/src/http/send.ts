@@ -83,12 +83,7 @@ const writtenForm = (body: string | Uint8Array, type: string): string | Uint8Arr
     ? bufferOf(body).toString()
     : body
 
-/** `onCompressed` receives the size of the compressed form when it is kept too. */
-export function sendPrepared(
-  c: RequestContext,
-  body: PreparedBody,
-  onCompressed?: (bytes: number) => void,
-): Answer {
+export function sendPrepared(c: RequestContext, body: PreparedBody): Answer {
   if (body.containsSecret) forbidStoring(c)
   const { bytes, text = bytes, type } = body
   const headers = headersOf(type)
@@ -100,7 +95,6 @@ export function sendPrepared(
   body.gzip ??= compress(bytes).then((compressed) => {
     const own = ownBytes(compressed)
     body.gzip = own
-    onCompressed?.(own.length)
     return own
   })
   return body.gzip.then((compressed) => respond(c, 200, gzipHeaders, compressed, varying(c)))
