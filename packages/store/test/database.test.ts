@@ -1,9 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
 import sql, { raw } from 'sql-template-tag'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type Database, type Db, ofClients, onlyRow, openDatabase } from '../src/postgres/database.js'
-import { STALLED_MS } from '../src/postgres/shared-reads.js'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { type Database, type Db, onlyRow, openDatabase } from '../src/postgres/database.js'
 import { countOf, until } from './streams.js'
 
 let database: TestDatabase
@@ -124,100 +123,6 @@ test('a query replaces connections that ended while idle', async () => {
   for (const { rows } of await Promise.all([one(db), one(db)])) expect(rows).toEqual([{ one: 1 }])
 })
 
-describe('reads', () => {
-  const open = (shortMs = Number.POSITIVE_INFINITY) =>
-    openDatabase(database.urlOf('policy'), 'policy', { max: 2, shortMs })
-  /** Which connection executes it. It waits while the row is there. */
-  async function place(db: Database, seconds = 0): Promise<number> {
-    const { rows } = await db.read<{ pid: number }>(
-      sql`
-      select pg_backend_pid() as pid, pg_sleep(${seconds}::float8),
-             case when exists (select from followed where schema = 'wait') then pg_sleep(60) end`,
-      ofClients,
-    )
-    return onlyRow(rows).pid
-  }
-  const places = async (db: Database, count = 4) =>
-    new Set(await Promise.all(Array.from({ length: count }, () => place(db)))).size
-  /** Until the text has a name, and its time is known. */
-  const warmUp = async (db: Database) => {
-    for (let use = 0; use < 6; use++) await place(db)
-  }
-
-  test('share a connection, also while all others are in use', async () => {
-    await using db = open()
-    await warmUp(db)
-    await db.transaction(undefined, () =>
-      db.transaction(undefined, async () => {
-        expect(await places(db)).toBe(1)
-      }),
-    )
-  })
-
-  test('have connections of their own after a long execution, until one is short', async () => {
-    await using db = open(1000)
-    await warmUp(db)
-    expect(await places(db)).toBe(1)
-    await place(db, 1.2)
-    expect(await places(db, 2)).toBe(2)
-    expect(await places(db)).toBe(1)
-  })
-
-  test('do not wait behind one that takes long', async () => {
-    await using db = open()
-    await warmUp(db)
-    await admin.query(sql`insert into followed (schema) values ('wait')`)
-    const waiting = place(db)
-    await until(async () => (await asleep()) === 1)
-    const seenAt = performance.now()
-    await admin.query(sql`delete from followed where schema = 'wait'`)
-    await until(() => performance.now() - seenAt > STALLED_MS)
-    await place(db)
-    expect(await asleep()).toBe(1)
-    await restart()
-    await waiting
-  })
-  const asleep = () =>
-    countOf(admin, sql`pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()`)
-
-  test('that fail harm no others', async () => {
-    await using db = open()
-    const inverse = (n: number) => db.read<{ n: number }>(sql`select 1 / ${n}::int as n`, ofClients)
-    for (let use = 0; use < 6; use++) await inverse(1)
-    const outcomes = await Promise.allSettled([inverse(1), inverse(0), inverse(1)])
-    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-    expect(outcomes[1]).toMatchObject({ reason: { code: '22012' } })
-  })
-
-  test('whose connection is lost run again on others', async () => {
-    await using db = open()
-    await warmUp(db)
-    await admin.query(sql`insert into followed (schema) values ('wait')`)
-    const reads = Promise.all([place(db), place(db), place(db)])
-    await until(async () => (await asleep()) === 1)
-    await admin.query(sql`delete from followed where schema = 'wait'`)
-    await restart()
-    expect(await reads).toHaveLength(3)
-    expect(await places(db)).toBe(1) // shared again
-  })
-
-  test('of a service whose connections were lost use a new one, which another server may have', async () => {
-    await using db = open()
-    await warmUp(db)
-    const before = await place(db)
-    await admin.query(sql`insert into followed (schema) values ('wait')`)
-    const write = db.query(sql`
-      select case when exists (select from followed where schema = 'wait') then pg_sleep(60) end`)
-    await until(async () => (await asleep()) === 1)
-    await admin.query(sql`delete from followed where schema = 'wait'`)
-    await admin.query(sql`
-      select pg_terminate_backend(pid) from pg_stat_activity
-       where wait_event = 'PgSleep' and datname = current_database()`)
-    await write
-    expect(await place(db)).not.toBe(before)
-  })
-})
-
 test('a database that does not admit the role is UNAVAILABLE, until it does', async () => {
   const role = new URL(database.urlOf('policy')).username
   await admin.query(raw(`alter role ${role} nologin`))
@@ -226,7 +131,6 @@ test('a database that does not admit the role is UNAVAILABLE, until it does', as
       code: 'UNAVAILABLE',
       cause: { code: '28000' },
     })
-    await expect(db.read(sql`select 1`, ofClients)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     await expect(db.transaction(undefined, async () => 1)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   } finally {
     await admin.query(raw(`alter role ${role} login`))
@@ -237,7 +141,6 @@ test('a database that does not admit the role is UNAVAILABLE, until it does', as
 test('a database that is not there is UNAVAILABLE', async () => {
   await using nowhere = openDatabase('postgres://nobody@127.0.0.1:1/nothing', 'policy')
   await expect(nowhere.query(sql`select 1`)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
-  await expect(nowhere.read(sql`select 1`, ofClients)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   await expect(nowhere.transaction(undefined, async () => 1)).rejects.toMatchObject({ code: 'UNAVAILABLE' })
 })
 

@@ -5,7 +5,7 @@ import sql, { type Sql } from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { afterOf, cursorColumnOf, cursorIn, cursorOf, orderOf, pageOf } from '../src/kind-store/order.js'
 import { listRows } from '../src/kind-store/repository.js'
-import type { Database } from '../src/postgres/database.js'
+import type { Db } from '../src/postgres/database.js'
 import { openThings, symbols, type Things } from './things.js'
 
 let things: Things
@@ -65,8 +65,8 @@ test('rows that the offset skips are read from an index alone', async () => {
       from generate_series(1, 2000) as n`)
   await things.query(sql`vacuum analyze thing`)
   const plans: string[] = []
-  const db: Pick<Database, 'read'> = {
-    async read<Row extends QueryResultRow>(statement: Sql) {
+  const db: Db = {
+    async query<Row extends QueryResultRow>(statement: Sql) {
       plans.push(JSON.stringify(await things.query(sql`explain ${statement}`)))
       return { rows: await things.query<Row>(statement), command: '', rowCount: null, oid: 0, fields: [] }
     },

@@ -52,8 +52,6 @@ export interface World {
   readonly viewed: string[]
   /** Called after a lookup of services, before its answer arrives. */
   lookedUp: () => Promise<unknown>
-  /** Called after a page is read, with its statement, before its rows are shown. */
-  pageRead: (statement: string) => Promise<unknown>
   trusted: string[]
   grant: () => Promise<object>
   /** Signs what callers ask for. */
@@ -115,7 +113,6 @@ export async function testIdentity({ migrate }: TestOptions = {}): Promise<TestI
     enrollments: new Map(),
     viewed: [],
     lookedUp: async () => undefined,
-    pageRead: async () => undefined,
     trusted: [],
     grant: async () => ({}),
     sign: refuse,
@@ -142,11 +139,7 @@ const refuse = async (): Promise<never> => {
   throw new Error('not expected in this test')
 }
 
-const observed = (
-  db: Database,
-  onStatement: (statement: string) => void,
-  pageRead: World['pageRead'],
-): Database => {
+const observed = (db: Database, onStatement: (statement: string) => void): Database => {
   const observe = <T extends Db>(one: T): T => ({
     ...one,
     query: (query, name) => {
@@ -156,11 +149,6 @@ const observed = (
   })
   return {
     ...observe(db),
-    async read(query, origin) {
-      const result = await db.read(query, origin)
-      await pageRead(query.text)
-      return result as never
-    },
     transaction: (deadline, work) => db.transaction(deadline, (tx) => work(observe(tx))),
   }
 }
@@ -177,7 +165,7 @@ async function openReplica(
     tokens,
   }: ReplicaOptions,
 ): Promise<Replica> {
-  const db = observed(openDatabase(url, 'identity'), onStatement, (statement) => world.pageRead(statement))
+  const db = observed(openDatabase(url, 'identity'), onStatement)
   const changeLog = await openChangeLog(
     db,
     noBus,

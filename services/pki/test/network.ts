@@ -35,7 +35,7 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
       statements.push(statement.text)
       return query(statement, name)
     }
-  const observed: Database = { ...pki, query: observing(pki.query), read: observing(pki.read) }
+  const observed: Database = { ...pki, query: observing(pki.query) }
   const changeLog = await openChangeLog(observed, noBus, log)
   const owners = {
     identity: await openChangeLog(identity, noBus, log),

@@ -1,4 +1,4 @@
-import { type Entity, type Field, kinds, type ViewOf } from '@overlay/model'
+import type { Entity, ViewOf } from '@overlay/model'
 import type { Caller, Context, EntityServiceService, Methods, Perspective, Selection } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import type { ChangeLog } from '../change-log/change-log.js'
@@ -41,15 +41,8 @@ export function kind<
   M extends string = never,
 >(entity: E, seams: Seams<E, Joined, V, M> = {}, behaviour: KindBehaviour = {}): Kind {
   if (entity.shows.always && !seams.view) throw new Error(`${entity.kind}: no view for what it shows`)
-  if (seams.memberVersions && Object.values<Field>(entity.fields).some(showsForeignName(entity)))
-    throw new Error(`${entity.kind}: names of other services have no version`)
   return { ...behaviour, entity, seams: seams as unknown as Seams<Entity> }
 }
-
-const showsForeignName =
-  ({ owner }: Entity) =>
-  ({ ref, rolesOf }: Field): boolean =>
-    rolesOf !== undefined || (ref !== undefined && kinds.get(ref)?.owner !== owner)
 
 /** The kinds of one service, on its own schema. */
 export interface Store {

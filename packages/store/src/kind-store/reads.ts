@@ -9,7 +9,7 @@ import {
   notFound,
   Selection,
 } from '@overlay/rpc'
-import sql, { join, type Sql } from 'sql-template-tag'
+import sql, { join } from 'sql-template-tag'
 import { namesIn, required, type Store } from './kind.js'
 import { fittingRows } from './page-size.js'
 import { listRows, type Page, queryOf, rowsOf } from './repository.js'
@@ -29,8 +29,6 @@ type Reads = Pick<
 export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads {
   const find = singleRows(db)
 
-  const { show, showPage } = showRows(db, names)
-
   return {
     async list({ kind, query, within, perspective }, context) {
       const found = kindOf(kind)
@@ -44,10 +42,10 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
         roles.length > 0 ? roleFilterOf(roles, query?.roleSemantic ?? '', entity) : undefined,
       ])
       const { caller } = context
-      const read = (columns: readonly Sql[]): Promise<Page> =>
-        listRows(db, rowsOf(found, columns), parsed, scope, query?.after ?? nothingRead, caller)
+      const rows = rowsOf(found, shownOf(found, perspective))
+      const page = await listRows(db, rows, parsed, scope, query?.after ?? nothingRead, caller)
       const shape = within || roles.length > 0 ? 'linked' : 'list'
-      const { page, shown } = await showPage(found, read, { context, caller, perspective, shape })
+      const shown = await showRows(db, names, found, page.rows, { context, caller, perspective, shape })
       return pageOf(parsed, page, shown)
     },
 
@@ -57,7 +55,7 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
       const reading: ViewRequest = { context, caller: context.caller, perspective, shape: 'detail' }
       const row = await find(found, shownOf(found, perspective), id, context)
       if (!row) throw notFound(found.entity.called, id)
-      const [json = nothingRead] = await show(found, [row], reading)
+      const [json = nothingRead] = await showRows(db, names, found, [row], reading)
       return { json }
     },
 

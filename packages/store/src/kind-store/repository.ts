@@ -9,7 +9,7 @@ import {
 import { type Caller, isStranger, type ListQuery } from '@overlay/rpc'
 import type { QueryResultRow } from 'pg'
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
-import { type Database, ofClients, ofStrangers, onlyRow } from '../postgres/database.js'
+import { type Db, ofClients, ofStrangers, onlyRow } from '../postgres/database.js'
 import type { Kind } from './kind.js'
 import { afterOf, cursorColumnOf, cursorIn, cursorOf, orderOf, pageOf } from './order.js'
 import { allOf, numberOf, tableOf, wholeOf } from './row.js'
@@ -17,8 +17,6 @@ import { whereOf } from './where.js'
 
 /** The most rows in memory for one request. */
 const pageRows = 500
-
-type Reader = Pick<Database, 'read'>
 
 export interface Page {
   readonly rows: readonly QueryResultRow[]
@@ -58,7 +56,7 @@ export const queryOf = (query: ListQuery | undefined, caller: Caller): Query =>
  * Rows of the page are found one by one: a planner with no statistics yet would join, and read and sort the whole table.
  */
 export async function listRows(
-  db: Reader,
+  db: Db,
   { from, ofPage, shown, symbols, whole }: Rows,
   query: Query,
   scope: Sql,
@@ -75,7 +73,7 @@ export async function listRows(
   const place = cursorColumnOf(query.sort, symbols)
   const total = cursor ? empty : sql`, ${totalOf(limit, counted)}`
   const origin = isStranger(caller) ? ofStrangers : ofClients
-  const { rows } = await db.read(
+  const { rows } = await db.query(
     sql`
       with page as (
            select id as page_id, row_number() over () as page_place
@@ -103,7 +101,7 @@ export async function listRows(
 const totalOf = (limit: number, counted: Sql): Sql => sql`
            case when (select count(*) from page) = ${raw(String(limit))} then ${counted} end as page_total`
 
-async function countOf(db: Reader, counted: Sql, origin: Parameters<Reader['read']>[1]): Promise<number> {
-  const { rows } = await db.read<{ total: number }>(sql`select ${counted} as total`, origin)
+async function countOf(db: Db, counted: Sql, origin: typeof ofClients | typeof ofStrangers): Promise<number> {
+  const { rows } = await db.query<{ total: number }>(sql`select ${counted} as total`, origin)
   return onlyRow(rows).total
 }

@@ -48,12 +48,6 @@ export interface Seams<
    * out. The view returns the other members that the definition shows.
    */
   readonly members?: Readonly<Record<M, Sql>>
-  /**
-   * If present, the JSON of rows is kept in memory, and pages read only rows that have changed. Text that changes with a
-   * member and is cheaper, as SQL over the kind's table: `rowAlone` if it changes with no other row. Other members are
-   * compared as they are. Not for kinds that show names of other services.
-   */
-  readonly memberVersions?: Partial<Readonly<Record<M, Sql>>>
   /** Other values that the view needs, as SQL over the kind's table. */
   readonly joined?: { readonly [Name in keyof Joined]: Sql }
   /** The members of rows that the view reads; the others are undefined. Absent: all. */

@@ -7,7 +7,6 @@ import type { Sql } from 'sql-template-tag'
 import { connectionOf } from './connection.js'
 import { type Failure, failureOf, isConflict, wasEnded } from './database-failure.js'
 import { CONNECTION_SECONDS, clientTexts, ownTexts, preparedNames } from './prepared.js'
-import { sharedReads } from './shared-reads.js'
 import { tracedDatabase } from './traced-database.js'
 
 /** A pool or a transaction. */
@@ -36,11 +35,6 @@ export interface Tx extends Db {
 
 export interface Database extends Db, AsyncDisposable {
   readonly schema: string
-  /** As `query`, for a statement that neither writes nor takes locks. Short ones share a connection. */
-  read<Row extends pg.QueryResultRow = pg.QueryResultRow>(
-    query: Sql,
-    origin: typeof ofClients | typeof ofStrangers,
-  ): Promise<pg.QueryResult<Row>>
   /**
    * Commits when `work` returns, rolls back when it throws. The caller's deadline reaches the server. After a deadlock
    * or a serialization failure `work` runs a second time, in a new transaction, and again after the administrator has
@@ -66,17 +60,12 @@ const GRACE_MS = 1000 // a server that has not answered by then does not answer
 const CONFLICT_PAUSE_MS = 20
 /** Jobs that run a few times a minute find the connection of the time before. */
 const UNUSED_MS = 60_000
-/** Besides the connection of shared reads. */
-export const POOL_SIZE = 7
-/** The longest execution of a shared read. */
-const SHORT_MS = 5
+export const POOL_SIZE = 8
 const IDLE_MS = 15_000 // a replica that hangs must not keep its locks
 
 export interface DatabaseOptions {
-  /** Connections, besides that of shared reads. */
+  /** Connections. */
   readonly max?: number
-  /** The longest execution of a shared read. */
-  readonly shortMs?: number
   /** The lifetime of a connection. */
   readonly connectionSeconds?: number
   readonly log?: Logger
@@ -86,7 +75,7 @@ export interface DatabaseOptions {
 export function openDatabase(
   url: string,
   schema: string,
-  { max = POOL_SIZE, shortMs = SHORT_MS, connectionSeconds = CONNECTION_SECONDS, log }: DatabaseOptions = {},
+  { max = POOL_SIZE, connectionSeconds = CONNECTION_SECONDS, log }: DatabaseOptions = {},
 ): Database {
   const config: pg.PoolConfig = {
     ...connectionOf(url, log),
@@ -103,9 +92,6 @@ export function openDatabase(
     maxLifetimeSeconds: connectionSeconds,
   }
   const pool = openPool(config)
-  const poolOfReads = openPool({ ...config, max: 1, pipeline: true })
-  const shared = sharedReads(poolOfReads, shortMs)
-
   const [nameOf, listNameOf] = [preparedNames(ownTexts), preparedNames(clientTexts)]
   const namesFor = (origin: typeof ofClients | typeof ofStrangers | undefined) =>
     origin === undefined ? nameOf : origin === ofClients ? listNameOf : () => undefined
@@ -125,7 +111,6 @@ export function openDatabase(
       return await use(client)
     } catch (err) {
       failure = failureOf(err)
-      if (failure.connectionIsLost) shared.renew() // another server may answer now
       throw failure.error
     } finally {
       client.release(failure?.connectionIsLost ?? false)
@@ -211,30 +196,8 @@ export function openDatabase(
     }
   }
 
-  async function read<Row extends pg.QueryResultRow>(
-    query: Sql,
-    origin: Parameters<Database['read']>[1],
-  ): Promise<pg.QueryResult<Row>> {
-    const one = statement(query, origin, STATEMENT_MS)
-    const { name } = one
-    if (name !== undefined && shared.takes(name)) {
-      const result = await shared.query<Row>({ ...one, name })
-      if (result !== 'lost') return result
-      metrics.databaseRepeated.inc({ schema })
-    }
-    return onConnection(connect, async (client) => {
-      const sentAt = performance.now()
-      try {
-        return await client.query<Row>(one)
-      } finally {
-        if (name !== undefined) shared.record(name, performance.now() - sentAt)
-      }
-    })
-  }
-
   const database: Database = {
     schema,
-    read,
     query: (query, name) =>
       onConnection(connect, (client) =>
         repeatedOnce(() => client.query(statement(query, name, STATEMENT_MS))),
@@ -272,9 +235,8 @@ export function openDatabase(
     },
 
     async [Symbol.asyncDispose]() {
-      const opened = [pool, poolOfReads]
-      for (const one of opened) pools.delete(one)
-      await Promise.all(opened.map((one) => one.end()))
+      pools.delete(pool)
+      await pool.end()
     },
   }
   return tracing ? tracedDatabase(tracing, database) : database

@@ -26,7 +26,6 @@ export function tracedDatabase(tracing: Tracing, database: Database): Database {
   return {
     ...database,
     query: traced(database.query),
-    read: traced(database.read),
     transaction: (deadline, work) =>
       tracing.within(transaction, () =>
         database.transaction(deadline, (tx) =>

@@ -29,7 +29,7 @@ import { removeAuthenticatorsOf } from '../store/authenticators.js'
 import { refuseLockoutByPolicy } from '../store/default-admin.js'
 import { unbindExternalId } from '../store/external-id-authorities.js'
 import { identityInserter, type LockReferences } from '../store/identity-inserts.js'
-import { identityMembers, identityMemberVersions } from '../store/identity-members.js'
+import { identityMembers } from '../store/identity-members.js'
 import { mayHaveEnrollment } from '../store/outstanding-enrollments.js'
 import { endSessionsOfIdentities, endSessionsOutside } from '../store/session-ends.js'
 import { personOf } from '../store/subjects.js'
@@ -72,7 +72,6 @@ const seams = ({ pki }: IdentityDeps): Seams<typeof identity, Joined, View, Memb
   scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`id = ${identityId}`),
 
   members: identityMembers,
-  memberVersions: identityMemberVersions,
   joined: { mayHaveEnrollment },
   viewed: ['id', 'mayHaveEnrollment'],
 

@@ -1,5 +1,5 @@
 import { identityType, referenceTo } from '@overlay/model'
-import { jsonFlag, jsonTime, markedJson, rowAlone, version } from '@overlay/store/kind-store'
+import { jsonFlag, jsonTime, markedJson } from '@overlay/store/kind-store'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import { isConnected } from './identity-connections.js'
 
@@ -36,12 +36,3 @@ export const identityMembers = {
   hasEdgeRouterConnection: jsonFlag(isConnected),
   authenticators: sql`(select ${authenticators} from authenticator a where a.identity_id = identity.id)`,
 } satisfies Readonly<Record<string, Sql>>
-
-/** For members whose text costs more than its version, or that depend on no other row. */
-export const identityMemberVersions = {
-  type: rowAlone,
-  typeId: rowAlone,
-  disabledAt: rowAlone,
-  disabledUntil: rowAlone,
-  authenticators: sql`(select string_agg(${version}, ',') from authenticator a where a.identity_id = identity.id)`,
-}

@@ -15,11 +15,8 @@ import {
 
 let identity: TestIdentity
 let one: Replica
-/** Of the pages that were read. */
-const statements: string[] = []
 beforeAll(async () => {
   identity = await testIdentity()
-  identity.world.pageRead = async (statement) => statements.push(statement)
 })
 afterAll(() => identity[Symbol.asyncDispose]())
 
@@ -43,14 +40,6 @@ const listed = async (id: string) => (await list()).find((row) => row.id === id)
 const update = (kind: string, id: string, values: object, replica = one) =>
   replica.entities.update({ ref: { kind, id }, json: bytes(values), mask: Object.keys(values) }, system())
 
-const isDeciding = (statement = ''): boolean => !statement.includes('json_')
-
-/** Everything is in memory, so that the next page reads only what decides. */
-async function keepAll(): Promise<void> {
-  for (let i = 0; i < 8; i++) await list()
-  expect(isDeciding(statements.at(-1))).toBe(true)
-}
-
 let authPolicyId: string
 let id: string
 let authenticatorId: string
@@ -65,7 +54,6 @@ beforeEach(async () => {
   id = await create('identities', { name, type: 'Default', isAdmin: false })
   const proof = { method: 'updb', identityId: id, username: username(), password: 'right-one' }
   authenticatorId = await create('authenticators', proof)
-  await keepAll()
 })
 
 const enter = () =>
@@ -91,20 +79,18 @@ test.each<[what: string, change: () => Promise<unknown>]>([
       await one.identity.expectEnrollment({ enrollmentId: `wish-${id}`, identityId: id }, system())
     },
   ],
-])('a kept row shows the %s at once', async (_, change) => {
+])('a listed row shows the %s at once', async (_, change) => {
   const before = await listed(id)
   await change()
   const after = await listed(id)
   expect(after).not.toEqual(before)
   expect(after).toEqual(await get('identities', id))
-  expect(isDeciding(statements.at(-1))).toBe(true)
 })
 
-test('a kept row shows flags that other tables decide', async () => {
+test('a listed row shows flags that other tables decide', async () => {
   const { id: apiSessionId } = await enter()
   await one.identity.startMfa({}, as({ identityId: id, apiSessionId }))
   await one.identity.reportConnections({ identityIds: [id] }, system())
-  await keepAll()
   const { provisioningUrl } = await one.identity.getMfa({}, as({ identityId: id, apiSessionId }))
   const secret = new URL(provisioningUrl).searchParams.get('secret') ?? ''
   const code = codeAt(secret, Math.floor(Date.now() / 30_000) - 1)
@@ -118,39 +104,7 @@ test('a kept row shows flags that other tables decide', async () => {
   })
 })
 
-/** Runs once, after the next page has been read. */
-function afterThePage(work: () => Promise<unknown>): void {
-  const { pageRead } = identity.world
-  identity.world.pageRead = async (statement) => {
-    identity.world.pageRead = pageRead
-    await pageRead(statement)
-    await work()
-  }
-}
-
-test('a row that changes while its page is shown is read with the page again', async () => {
-  await update('identities', id, { name: `zz first ${id}` })
-  afterThePage(() => update('identities', id, { name: `zz second ${id}` }))
-  expect(await listed(id)).toMatchObject({ name: `zz second ${id}` })
-  expect(isDeciding(statements.at(-1))).toBe(false)
-})
-
-test('a row that is deleted while its page is shown is not in it', async () => {
-  await update('identities', id, { name: `gone ${id}` })
-  afterThePage(() => one.entities.delete({ kind: 'identities', id }, system()))
-  expect(await listed(id)).toBeUndefined()
-})
-
-test('pages of rows that are not in memory are read whole', async () => {
-  const rows = await list()
-  for (let i = 0; i < 5; i++) {
-    await one.db.query(sql`update identity set name = name`)
-    expect(await list()).toEqual(rows.map((row) => expect.objectContaining({ id: row.id, name: row.name })))
-  }
-  expect(isDeciding(statements.at(-1))).toBe(false)
-})
-
-test('a change through another replica shows in kept rows at once', async () => {
+test('a change through another replica shows in lists at once', async () => {
   const two = await identity.replica()
   await update('identities', id, { name: `elsewhere ${id}` }, two)
   expect(await listed(id)).toMatchObject({ name: `elsewhere ${id}` })
