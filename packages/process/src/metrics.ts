@@ -135,11 +135,6 @@ export const metrics = {
     'Transactions repeated after a deadlock or a serialization failure, and work whose connection the server has ended',
     ['schema'],
   ),
-  writeFallbacks: counter(
-    'overlay_write_fallback_total',
-    'Writes of one row that no shared statement made, so that a transaction decided, by cause: needed (its rules use the transaction), row (the row, or one that it names, was missing or locked), outdated (it had changed twice meanwhile), refused, size, error (logged)',
-    ['schema', 'cause'],
-  ),
   queueTasks: gauge('overlay_queue_tasks', 'Tasks of a bounded queue: running and waiting', [
     'queue',
     'state',

@@ -49,15 +49,23 @@ const slots = (which: Sql, mode: 'shared' | 'exclusive'): Sql => {
 
 /**
  * Locks entities of other schemas that a transaction refers to: until its commit no consumer applies their deletion, and
- * one that applies it later finds the rows. Returns the entities whose deletion was applied since `moment`, or ever.
+ * one that applies it later finds the rows. Returns the entities whose deletion was applied since one of these moments,
+ * or ever.
  */
-export async function lockEntities(tx: Tx, ids: IdsByKind, moment?: Moment): Promise<IdsByKind> {
+export async function lockEntities(
+  tx: Tx,
+  ids: IdsByKind,
+  moment?: Moment | readonly Moment[],
+): Promise<IdsByKind> {
   if (ids.size === 0) return new Map()
   await lockSlots(tx, ids, 'shared')
   const named = [...ids].flatMap(([kind, some]) => [...some].map((id) => ({ kind, id })))
   const schemas = [...ids.keys()].map(ownerOf)
   const since =
-    moment === undefined ? sql`true` : sql`not pg_visible_in_snapshot(deleted_by, ${moment}::pg_snapshot)`
+    moment === undefined
+      ? sql`true`
+      : sql`exists (select from unnest(${[moment].flat()}::pg_snapshot[]) as moment
+                     where not pg_visible_in_snapshot(deleted_by, moment))`
   const { rows } = await tx.query<{ kind: string; id: string }>(
     sql`
     select kind, id from deleted_entity

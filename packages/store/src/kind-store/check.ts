@@ -1,6 +1,6 @@
 import { type Entity, kinds } from '@overlay/model'
 import { invalid } from '@overlay/rpc'
-import { type Exists, idsIn } from './references.js'
+import { idsIn, type LockedReferences } from './references.js'
 import type { AnyValues } from './row.js'
 
 /** Refuses attributes and role entries that no kind accepts, in the members that the request sets. */
@@ -17,7 +17,7 @@ export function checkRoles(
   entity: Entity,
   values: AnyValues,
   written: ReadonlySet<string>,
-  exists: Exists,
+  exists: LockedReferences['exists'],
 ): void {
   for (const [name, { rolesOf }] of listsOf(entity, written)) {
     if (!rolesOf) continue

@@ -1,6 +1,8 @@
 import type { Entity, ViewOf } from '@overlay/model'
+import { coalesced } from '@overlay/process/async'
 import type { EntityServiceService, Methods } from '@overlay/rpc'
 import type { ChangeLog } from '../change-log/change-log.js'
+import { momentOf } from '../change-log/deleted-entities.js'
 import type { Db } from '../postgres/database.js'
 import { type Kind, type KindOperations, namesIn, type Selects, type Store } from './kind.js'
 import { reads } from './reads.js'
@@ -48,6 +50,7 @@ export function entityService({
       return kind
     },
     owns: (name) => byName.has(name),
+    takeMoment: coalesced(() => momentOf(db)),
     names: async (name, ids, context) => {
       const own = byName.get(name)
       return own ? namesIn(db, own.entity, ids) : names(name, ids, context)

@@ -1,9 +1,10 @@
 import type { Entity, ViewOf } from '@overlay/model'
-import type { Caller, Context, EntityServiceService, Methods, Perspective, Selection } from '@overlay/rpc'
+import type { Context, EntityServiceService, Methods, Perspective, Selection } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import type { ChangeLog } from '../change-log/change-log.js'
-import type { Db, Tx } from '../postgres/database.js'
-import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
+import type { Moment } from '../change-log/deleted-entities.js'
+import type { Db } from '../postgres/database.js'
+import { tableOf } from './row.js'
 import type { Names, Seams } from './seams.js'
 
 /** Answers `select` of a kind: the rows of each link, by the name of the link. */
@@ -50,23 +51,10 @@ export interface Store {
   readonly kinds: readonly Kind[]
   readonly kindOf: (name: string) => Kind
   readonly owns: (name: string) => boolean
+  /** Now, for look-ups of references. Concurrent calls share it. */
+  readonly takeMoment: () => Promise<Moment>
   /** Of all kinds: asks the owners of those that are not owned here. */
   readonly names: Names
-}
-
-/** One row, if the caller may see it. */
-export const selectRow = ({ entity, seams }: Kind, columns: Sql, id: string, caller: Caller): Sql => sql`
-  select ${columns} from ${tableOf(entity)} where id = ${id} and ${seams.scope?.(caller) ?? sql`true`}`
-
-/** The same row, locked until the end of the transaction. */
-export async function lockRow(
-  tx: Tx,
-  kind: Kind,
-  id: string,
-  { caller }: Context,
-): Promise<AnyRow | undefined> {
-  const { rows } = await tx.query(sql`${selectRow(kind, columnsOf(kind.entity), id, caller)} for update`)
-  return rows[0] && rowOf(kind.entity, rows[0])
 }
 
 export async function namesIn(

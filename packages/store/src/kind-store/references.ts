@@ -1,80 +1,144 @@
-import type { Entity, Field } from '@overlay/model'
+import type { Entity, Field, RowOf } from '@overlay/model'
 import type { Context } from '@overlay/rpc'
-import sql from 'sql-template-tag'
+import sql, { empty, type Sql } from 'sql-template-tag'
 import {
   type IdsByKind,
   idsByKind,
   lockEntities,
-  momentOf,
+  type Moment,
   ReferencesReloaded,
 } from '../change-log/deleted-entities.js'
 import type { Tx } from '../postgres/database.js'
 import type { Store } from './kind.js'
-import { tableOf } from './row.js'
+import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
 
-/** Whether an entity exists to which the write refers. It is locked until the commit. */
-export type Exists = (kind: string, id: string) => boolean
+/** What a write refers to, locked until the commit. */
+export interface LockedReferences {
+  /** Whether an entity exists to which a written member refers. */
+  exists(kind: string, id: string): boolean
+  /** A row of this schema to which a written or a fixed member refers. */
+  named<E extends Entity>(entity: E, id: string): RowOf<E> | undefined
+}
+
+/** What a write refers to. Entities of other services have been looked up at their owners. */
+export interface References {
+  readonly own: IdsByKind
+  readonly foreign: IdsByKind
+  /** Before the look-up. */
+  readonly moment: Moment | undefined
+  /** Those of other services that exist. */
+  readonly existing: IdsByKind
+}
+
+/** What to do with rows that others have locked. */
+export type WhenLocked = 'wait' | 'skip locked'
+
+export const lockSql = (whenLocked: WhenLocked): Sql => (whenLocked === 'wait' ? empty : sql`skip locked`)
 
 const TRIES = 3
 
-/** Runs a write with references: looks them up and locks them, again when their schema was reloaded meanwhile. */
+/** Runs a write with references: looks them up, again when their schema was reloaded meanwhile. */
 export async function withReferences<T>(
   store: Store,
-  members: readonly (readonly [Field, unknown])[],
+  members: Members,
   context: Context,
-  write: (lock: Lock) => Promise<T>,
+  write: (references: References) => Promise<T>,
 ): Promise<T> {
   for (let left = TRIES - 1; ; left--) {
-    const lock = await prepareReferences(store, members, context)
+    const references = await lookUp(store, members, context)
     try {
-      return await write(lock)
+      return await write(references)
     } catch (err) {
       if (!(err instanceof ReferencesReloaded) || left === 0) throw err
     }
   }
 }
 
-/** Locks the references. To be called before any other row is locked. */
-type Lock = (tx: Tx) => Promise<Exists>
+/** Looks up entities of other services at their owners, before a transaction takes a connection. */
+async function lookUp(
+  { takeMoment, owns, names }: Store,
+  members: Members,
+  context: Context,
+): Promise<References> {
+  const references = referencesIn(members)
+  const own = idsByKind(references.filter(({ kind }) => owns(kind)))
+  const foreign = idsByKind(references.filter(({ kind }) => !owns(kind)))
+  const moment = foreign.size > 0 ? await takeMoment() : undefined
+  const lookUps = [...foreign].map(async ([kind, ids]) => {
+    const found = await names(kind, [...ids], context)
+    return [kind, new Set(found.keys())] as const
+  })
+  return { own, foreign, moment, existing: new Map(await Promise.all(lookUps)) }
+}
 
 /**
- * Prepares the references of a write: looks up entities of other services at their owners, before the transaction takes
- * a connection. The returned function locks all of them in the transaction, before its own row.
+ * Locks the references of writes in their transaction. To be called before any other row is locked.
  *
  * All transactions lock in this order, to avoid deadlocks:
  * 1. a consumer: its row of `followed`;
  * 2. entities of other schemas: writers share a lock, consumers take it exclusively (deleted-entities.ts);
- * 3. rows of this schema to which the written row refers, by kind and id, for key share;
- * 4. the row that is written or deleted;
- * 5. rows that refer to it, by kind and id, for update;
+ * 3. rows of this schema to which the written rows refer, by kind and id, for key share;
+ * 4. the rows that are written or deleted, by id;
+ * 5. rows that refer to one that is deleted, by kind and id, for update;
  * 6. the row of `stream`, in `appendChanges`.
  * Only later kinds refer to a kind, in this order: config types, configs, services and posture checks, policies, configs
  * of single identities.
  */
-async function prepareReferences(
-  { changeLog, kindOf, owns, names }: Store,
-  members: readonly (readonly [Field, unknown])[],
-  context: Context,
-): Promise<Lock> {
-  const references = referencesIn(members)
-  const own = idsByKind(references.filter(({ kind }) => owns(kind)))
-  const foreign = idsByKind(references.filter(({ kind }) => !owns(kind)))
+export async function lockReferences(
+  tx: Tx,
+  { kindOf, owns }: Store,
+  writes: readonly References[],
+  whenLocked: WhenLocked,
+) {
+  const moments = new Set(writes.flatMap(({ moment }) => moment ?? []))
+  const deleted = await lockEntities(tx, union(writes.map(({ foreign }) => foreign)), [...moments])
+  const rows = new Map<string, AnyRow>()
 
-  const moment = foreign.size > 0 ? await momentOf(changeLog.db) : undefined
-  const lookUps = [...foreign].map(
-    async ([kind, ids]) => [kind, await names(kind, [...ids], context)] as const,
-  )
-  const existing = new Map(await Promise.all(lookUps))
+  async function read(ids: IdsByKind, lock: Sql): Promise<void> {
+    for (const kind of [...ids.keys()].sort()) {
+      const { entity } = kindOf(kind)
+      const { rows: stored } = await tx.query(sql`
+        select ${columnsOf(entity)} from ${tableOf(entity)} where id = any(${[...(ids.get(kind) ?? [])]})
+         order by id ${lock}`)
+      for (const one of stored) rows.set(keyOf(kind, one.id), rowOf(entity, one))
+    }
+  }
+  await read(union(writes.map(({ own }) => own)), sql`for key share ${lockSql(whenLocked)}`)
 
-  return async (tx) => {
-    const deleted = await lockEntities(tx, foreign, moment)
-    const locked = await lockRows(tx, kindOf, own)
-    return (kind, id) =>
-      owns(kind)
-        ? locked.get(kind)?.has(id) === true
-        : existing.get(kind)?.has(id) === true && deleted.get(kind)?.has(id) !== true
+  return {
+    /** Reads what these rows refer to by members that never change. */
+    async addFixed({ fields }: Entity, before: Iterable<AnyRow>): Promise<void> {
+      const fixed = Object.entries(fields).filter(
+        ([, field]) => isFixed(field) && field.ref && owns(field.ref),
+      )
+      if (fixed.length === 0) return
+      const members = [...before].flatMap((row) =>
+        fixed.map(([name, field]) => [field, (row as unknown as Record<string, unknown>)[name]] as const),
+      )
+      await read(idsByKind(referencesIn(members)), empty)
+    },
+
+    of: ({ own, existing }: References): LockedReferences => ({
+      exists: (kind, id) =>
+        owns(kind)
+          ? own.get(kind)?.has(id) === true && rows.has(keyOf(kind, id))
+          : existing.get(kind)?.has(id) === true && deleted.get(kind)?.has(id) !== true,
+      named: <E extends Entity>({ kind }: E, id: string) => rows.get(keyOf(kind, id)) as RowOf<E> | undefined,
+    }),
   }
 }
+
+const isFixed = ({ fixed, write }: Field): boolean => fixed === true || write[1] === '-'
+
+const keyOf = (kind: string, id: string): string => `${kind} ${id}`
+
+function union(all: readonly IdsByKind[]): IdsByKind {
+  return idsByKind(
+    all.flatMap((ids) => [...ids].flatMap(([kind, some]) => [...some].map((id) => ({ kind, id })))),
+  )
+}
+
+type Members = readonly (readonly [Field, unknown])[]
 
 /** The written fields, with their values. */
 export const membersOf = (
@@ -97,7 +161,7 @@ export interface Reference {
 }
 
 /** The entities to which these members refer. */
-export const referencesIn = (members: readonly (readonly [Field, unknown])[]): Reference[] =>
+export const referencesIn = (members: Members): Reference[] =>
   members.flatMap(([field, value]) => referencesOf(field, value))
 
 function referencesOf({ ref, refs, rolesOf }: Field, value: unknown): Reference[] {
@@ -110,15 +174,3 @@ function referencesOf({ ref, refs, rolesOf }: Field, value: unknown): Reference[
 /** The ids of a list, or of a map by ids. */
 const idsOfValue = (value: unknown): readonly string[] =>
   Array.isArray(value) ? (value as readonly string[]) : Object.keys(value ?? {})
-
-/** Returns the rows that exist. */
-async function lockRows(tx: Tx, kindOf: Store['kindOf'], ids: IdsByKind): Promise<IdsByKind> {
-  const locked = new Map<string, Set<string>>()
-  for (const kind of [...ids.keys()].sort()) {
-    const { rows } = await tx.query<{ id: string }>(sql`
-      select id from ${tableOf(kindOf(kind).entity)} where id = any(${[...(ids.get(kind) ?? [])]})
-       order by id for key share`)
-    locked.set(kind, new Set(rows.map(({ id }) => id)))
-  }
-  return locked
-}

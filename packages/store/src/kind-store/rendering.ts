@@ -12,6 +12,7 @@ type Members = Readonly<Record<string, unknown>>
  * values of the others are loaded.
  */
 export interface Rendering {
+  readonly kind: Kind
   /** To be selected, beside the columns of the loaded fields. */
   readonly columns: readonly Sql[]
   readonly loaded: readonly string[]
@@ -26,7 +27,8 @@ export const renderingOf = memoized((kind: Kind) => rendering(kind, undefined))
 /** With those that the client API shows. */
 export const clientRenderingOf = memoized((kind: Kind) => rendering(kind, clientMembers(kind.entity)))
 
-function rendering({ entity, seams }: Kind, only: readonly string[] | undefined): Rendering {
+function rendering(kind: Kind, only: readonly string[] | undefined): Rendering {
+  const { entity, seams } = kind
   const isShown = (name: string): boolean => only?.includes(name) ?? true
   const pick = (members: Members): Members =>
     only ? Object.fromEntries(Object.entries(members).filter(([name]) => isShown(name))) : members
@@ -60,6 +62,7 @@ function rendering({ entity, seams }: Kind, only: readonly string[] | undefined)
   endText()
 
   return {
+    kind,
     columns,
     loaded,
     text(row, membersOf, added) {

@@ -3,8 +3,7 @@ import type { Caller, Context, Perspective } from '@overlay/rpc'
 import type { Sql } from 'sql-template-tag'
 import type { RowChange } from '../change-log/change-log.js'
 import type { Db, Tx } from '../postgres/database.js'
-import type { Exists } from './references.js'
-import type { Named } from './write-request.js'
+import type { LockedReferences } from './references.js'
 
 /** How rows will be shown. */
 export interface ViewRequest {
@@ -22,12 +21,8 @@ export interface DeleteContext {
 }
 
 /** The context of a create or an update. */
-export interface WriteContext extends DeleteContext {
+export interface WriteContext extends DeleteContext, LockedReferences {
   readonly context: Context
-  /** Whether an entity exists to which a written member refers. It is locked until the commit. */
-  readonly exists: Exists
-  /** Rows of this schema to which the row refers, or which these name. They do not change until the commit. */
-  readonly named: Named
   /** Whether the request sets the member. */
   isWritten(name: string): boolean
 }
@@ -59,8 +54,9 @@ export interface Seams<
     reading: ViewRequest,
   ): Promise<readonly ([M] extends [never] ? Declared<V, E> : Omit<V, M>)[]>
   /**
-   * Before the row is written: refuses with a Fault, or derives columns. Calls no other service, and locks in the order of
-   * references.ts. If it uses the transaction, the write has one of its own; otherwise concurrent writes share a statement.
+   * In the transaction, before the row is written: refuses with a Fault, derives columns, or changes other rows. Calls no
+   * other service, and locks in the order of references.ts. Concurrent writes of a kind share transactions, and what
+   * uses `tx` costs each of them a round trip.
    */
   writing?(
     tx: Tx,
@@ -68,11 +64,6 @@ export interface Seams<
     before: RowOf<E> | null,
     writing: WriteContext,
   ): Promise<Partial<ValuesOf<E>>>
-  /**
-   * For a kind with `deleting`: SQL over `id`, true if `deleting` has anything to do. A row for which it is false is
-   * deleted without a transaction. A volatile function: it must see what was committed before the row was locked.
-   */
-  readonly isUsed?: Sql
   /** In the transaction, before the row is deleted: refuses, or deletes what depends on it. */
   deleting?(tx: Tx, row: RowOf<E>, deleting: DeleteContext): Promise<void>
 }

@@ -1,3 +1,4 @@
+import { memoized } from '@overlay/model'
 import type { Perspective } from '@overlay/rpc'
 import type { QueryResultRow } from 'pg'
 import type { Sql } from 'sql-template-tag'
@@ -9,11 +10,14 @@ import { clientRenderingOf, type Rendering, renderingOf } from './rendering.js'
 import type { AnyRow } from './row.js'
 import type { Names, ViewRequest } from './seams.js'
 
-/** What is selected of rows to show them. */
-export const shownOf = (kind: Kind, perspective: Perspective | undefined): readonly Sql[] => [
-  ...renderingFor(kind, perspective).columns,
-  ...loadedColumnsOf(kind).columns,
-]
+/** What is selected of rows to show them. Of one kind and perspective, the same array. */
+export const shownOf = (kind: Kind, perspective: Perspective | undefined): readonly Sql[] =>
+  shownColumnsOf(renderingFor(kind, perspective))
+
+const shownColumnsOf = memoized((rendering: Rendering): readonly Sql[] => [
+  ...rendering.columns,
+  ...loadedColumnsOf(rendering.kind).columns,
+])
 
 const renderingFor = (kind: Kind, perspective: Perspective | undefined): Rendering =>
   perspective?.asClient ? clientRenderingOf(kind) : renderingOf(kind)

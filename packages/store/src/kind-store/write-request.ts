@@ -1,4 +1,4 @@
-import type { Entity, Field, RowOf, Tags } from '@overlay/model'
+import type { Field, Tags } from '@overlay/model'
 import type { Tx } from '../postgres/database.js'
 import type { Kind } from './kind.js'
 import type { AnyRow, AnyValues } from './row.js'
@@ -8,11 +8,9 @@ import type { WriteContext } from './seams.js'
 export interface NextRow {
   readonly values: AnyValues
   readonly tags: Tags
-  /** The members that an update changes. */
-  readonly touched: ReadonlySet<string>
 }
 
-/** One uniform write, for either way to do it. */
+/** One uniform write. */
 export interface WriteRequest {
   readonly operation: 'create' | 'update' | 'delete'
   readonly kind: Kind
@@ -21,18 +19,11 @@ export interface WriteRequest {
   readonly members: readonly (readonly [Field, unknown])[]
   /** How messages call the row if it does not exist. */
   readonly called: string
+  /** The size of the body. */
+  readonly bytes: number
   /**
    * Refuses with a Fault, or returns what to write; null: nothing, the row is deleted. `before` is null for a create. May
    * run several times.
    */
-  step(tx: Tx, before: AnyRow | null, writing: Writing): Promise<NextRow | null>
+  step(tx: Tx, before: AnyRow | null, writing: Omit<WriteContext, 'isWritten'>): Promise<NextRow | null>
 }
-
-/** The context of a seam, but for what the request sets. */
-export type Writing = Omit<WriteContext, 'isWritten'>
-
-/** Rows of this schema by their ids. */
-export type Named = <E extends Entity>(
-  entity: E,
-  ids: readonly string[],
-) => Promise<ReadonlyMap<string, RowOf<E>>>

@@ -6,22 +6,15 @@ import { newId } from './ids.js'
 import { required, type Store } from './kind.js'
 import { membersOf } from './references.js'
 import type { AnyRow } from './row.js'
-import { statementWrites } from './statement-writes.js'
-import { transactionWrites } from './transaction-writes.js'
 import type { WriteRequest } from './write-request.js'
+import { rowWriter } from './write-rows.js'
 
 type Writes = Pick<Methods<EntityServiceService>, 'create' | 'update' | 'delete'>
 
-/**
- * The uniform operations that write rows, each with its audit and change rows. A write is one statement, shared with
- * others that wait, where nothing but its row changes and nothing contradicts it. Otherwise it is a transaction, which
- * also decides about every refusal.
- */
+/** The uniform operations that write rows. */
 export function writes(store: Store): Writes {
   const { kindOf } = store
-  const [inStatement, inTransaction] = [statementWrites(store), transactionWrites(store)]
-  const write = async (...args: Parameters<typeof inTransaction>) =>
-    (await inStatement(...args)) ?? inTransaction(...args)
+  const write = rowWriter(store)
 
   return {
     async create({ kind, json, id: chosen }, context) {
@@ -37,11 +30,12 @@ export function writes(store: Store): Writes {
         id,
         members: membersOf(entity, values, touched),
         called: entity.called,
+        bytes: json.length,
         async step(tx, _before, writing) {
           checkRoles(entity, values, touched, writing.exists)
           const isWritten = () => true
           const derived = await seams.writing?.(tx, { ...values, id }, null, { ...writing, isWritten })
-          return { values: derived ? { ...values, ...derived } : values, tags, touched }
+          return { values: derived ? { ...values, ...derived } : values, tags }
         },
       }
       return write(request, context)
@@ -60,6 +54,7 @@ export function writes(store: Store): Writes {
         id,
         members: membersOf(entity, changed.values, changed.names).filter(([{ fixed }]) => !fixed),
         called: entity.called,
+        bytes: json.length,
         async step(tx, before, writing) {
           if (!before) throw new Error('an update without a row')
           refuseSystem(entity, before, 'update')
@@ -68,11 +63,7 @@ export function writes(store: Store): Writes {
           checkRoles(entity, next.values, next.names, writing.exists)
           const isWritten = (name: string) => next.names.has(name)
           const derived = await seams.writing?.(tx, { ...next.values, id }, before, { ...writing, isWritten })
-          return {
-            values: { ...next.values, ...derived },
-            tags: next.tags,
-            touched: new Set([...next.names, ...Object.keys(derived ?? {})]),
-          }
+          return { values: { ...next.values, ...derived }, tags: next.tags }
         },
       }
       return write(request, context)
@@ -87,6 +78,7 @@ export function writes(store: Store): Writes {
         id,
         members: [],
         called: entity.calledOnDelete,
+        bytes: 0,
         async step(_tx, before) {
           if (!before) throw new Error('a delete without a row')
           if (!entity.systemDeletable) refuseSystem(entity, before, 'delete')

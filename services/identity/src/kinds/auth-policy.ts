@@ -1,7 +1,6 @@
 import { authPolicy } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import { type Kind, kind } from '@overlay/store/kind-store'
-import sql from 'sql-template-tag'
 import { identitiesUnder, shareSigners } from '../store/auth-policies.js'
 import { refuseLockoutByMethods } from '../store/default-admin.js'
 import { markSessionsToEnd } from '../store/session-ends.js'
@@ -43,8 +42,6 @@ export const authPolicies: Kind = kind(authPolicy, {
       'secondary.requireExtJwtSigner': second,
     }
   },
-
-  isUsed: sql`auth_policy_is_used(id)`,
 
   async deleting(tx, { id }) {
     const value = await identitiesUnder(tx, id)

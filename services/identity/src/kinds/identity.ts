@@ -98,8 +98,6 @@ const seams = ({ pki }: IdentityDeps): Seams<typeof identity, Joined, View, Memb
     return { type: before.type, authPolicyId, externalId, enrollment: before.enrollment }
   },
 
-  isUsed: sql`identity_is_used(id)`,
-
   async deleting(tx, { id, type, isDefaultAdmin }, { also }) {
     if (isDefaultAdmin) throw new Fault('ENTITY_CAN_NOT_BE_DELETED')
     if (type === ROUTER)

@@ -2,7 +2,6 @@ import { ca, claimOf, linksOf } from '@overlay/model'
 import { Fault, invalid } from '@overlay/rpc'
 import type { WaitForFollowers } from '@overlay/store/change-log'
 import { type Kind, kind, newId } from '@overlay/store/kind-store'
-import sql from 'sql-template-tag'
 import { authorityFingerprint, CaError, checkClaim, defaultNameFormat } from '../domain/ca.js'
 import { type Ca, findCaByFingerprint } from '../store/cas.js'
 import { endEnrollmentsOfCa } from '../store/ended-enrollments.js'
@@ -35,8 +34,6 @@ export const cas = (waitForFollowers: WaitForFollowers): Kind =>
         if (other) throw invalid('certPem', `certificate already used as CA ${other.id}`, next.certPem)
         return { identityNameFormat, fingerprint, verificationToken: newId('short') }
       },
-
-      isUsed: sql`ca_is_used(id)`,
 
       async deleting(tx, { id }, { also }) {
         for (const change of await endEnrollmentsOfCa(tx, id)) also(change)

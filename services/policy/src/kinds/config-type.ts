@@ -2,7 +2,6 @@ import { configType } from '@overlay/model'
 import { Fault, invalid } from '@overlay/rpc'
 import type { WaitForFollowers } from '@overlay/store/change-log'
 import { type Kind, kind } from '@overlay/store/kind-store'
-import sql from 'sql-template-tag'
 import { compileSchema } from '../domain/config-schema.js'
 import type { Schema } from '../domain/modern-schema.js'
 import { hasConfigs } from '../store/config.js'
@@ -18,8 +17,6 @@ export const configTypes = (waitForFollowers: WaitForFollowers): Kind =>
         checkSchema(schema as Schema)
         return {}
       },
-
-      isUsed: sql`config_type_is_used(id)`,
 
       async deleting(tx, { id }) {
         // differs: refused as a conflict, not as a server error

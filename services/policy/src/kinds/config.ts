@@ -1,7 +1,7 @@
-import { config, configType, memoized } from '@overlay/model'
+import { config, configType } from '@overlay/model'
 import { Fault, invalid } from '@overlay/rpc'
 import { kind } from '@overlay/store/kind-store'
-import sql from 'sql-template-tag'
+import { LRUCache } from 'lru-cache'
 import { type Check, compileSchema } from '../domain/config-schema.js'
 import type { Schema } from '../domain/modern-schema.js'
 import { dropConfigs } from '../store/config.js'
@@ -11,14 +11,12 @@ export const configs = kind(config, {
   // the type is locked already where it is named, and cannot be deleted while configs of it exist
   async writing(_tx, { configTypeId, data }, _before, { named }) {
     if (configTypeId === '') throw invalid('type', 'config type must be specified', configTypeId)
-    const type = (await named(configType, [configTypeId])).get(configTypeId)
+    const type = named(configType, configTypeId)
     if (!type) throw invalid('type', 'invalid config type', configTypeId)
     const misfit = type.schema && compileStored(type.schema as Schema)(data)
     if (misfit) throw invalid(misfit.field, misfit.reason, misfit.value)
     return {}
   },
-
-  isUsed: sql`config_is_used(id)`,
 
   async deleting(tx, { id }, { also }) {
     const user = await userOfConfig(tx, id)
@@ -32,11 +30,19 @@ export const configs = kind(config, {
   },
 })
 
-/** A type may have been stored by a release whose schemas had no limits. By the object: rows in memory keep theirs. */
-const compileStored = memoized((schema: Schema): Check => {
+/** By their schemas. Compiling takes milliseconds, and configs of one type are written by the thousand. */
+const compiled = new LRUCache<string, Check>({ max: 100 })
+
+function compileStored(schema: Schema): Check {
+  const text = JSON.stringify(schema)
+  const known = compiled.get(text)
+  if (known) return known
   try {
-    return compileSchema(schema)
+    const check = compileSchema(schema)
+    compiled.set(text, check)
+    return check
   } catch (err) {
+    // a release whose schemas had no limits may have stored it
     throw invalid('type', `the schema of the config type cannot be used: it ${(err as Error).message}`, '')
   }
-})
+}

@@ -9,7 +9,6 @@ import {
 } from '@overlay/model'
 import { invalid } from '@overlay/rpc'
 import { kind } from '@overlay/store/kind-store'
-import sql from 'sql-template-tag'
 import { cleanHex, NO_TIMEOUT, processOf } from '../domain/posture/posture-check.js'
 import { versionRange } from '../domain/posture/version-range.js'
 import { dropRoles } from '../store/roles.js'
@@ -47,8 +46,6 @@ export const postureChecks = kind(postureCheck, {
     )
     return { ...noMembers, typeId, ...own, ...normalized(typeId, own) }
   },
-
-  isUsed: sql`posture_check_is_used(id)`,
 
   async deleting(tx, { id }, { also }) {
     for (const change of await dropRoles(tx, 'posture-checks', [id])) also(change)

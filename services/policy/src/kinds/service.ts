@@ -10,7 +10,8 @@ import {
   type Positions,
 } from '@overlay/rpc'
 import { headsAsText, type WaitForFollowers } from '@overlay/store/change-log'
-import { type Kind, kind, type Named, type ViewRequest } from '@overlay/store/kind-store'
+import { type Kind, kind, namesIn, type ViewRequest, type WriteContext } from '@overlay/store/kind-store'
+import type { Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { postureQueries } from '../domain/authorization/posture-queries.js'
 import type { AccessType } from '../domain/rows.js'
@@ -65,15 +66,13 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
         })
       },
 
-      async writing(_tx, next, _before, { isWritten, named }) {
-        if (isWritten('configs')) await checkConfigs(named, next.configs ?? [])
+      async writing(tx, next, _before, { isWritten, named }) {
+        if (isWritten('configs')) await checkConfigs(tx, named, next.configs ?? [])
         const terminatorStrategy = next.terminatorStrategy || 'smartrouting'
         if (!isTerminatorStrategy(terminatorStrategy))
           throw new Fault('NOT_FOUND', `terminatorStrategy with name ${terminatorStrategy} not found`)
         return { terminatorStrategy }
       },
-
-      isUsed: sql`service_is_used(id)`,
 
       async deleting(tx, { id }, { also }) {
         const roles = await dropRoles(tx, 'services', [id])
@@ -153,19 +152,18 @@ const withoutChecks = (permission: AccessType | 'Invalid') => ({
 })
 
 /** Refuses configs that do not exist or are of the same type. */
-async function checkConfigs(named: Named, ids: readonly string[]): Promise<void> {
-  const configs = await named(config, ids)
-  const missing = ids.find((id) => !configs.has(id))
+async function checkConfigs(tx: Tx, named: WriteContext['named'], ids: readonly string[]): Promise<void> {
+  const missing = ids.find((id) => !named(config, id))
   if (missing !== undefined) throw new Fault('NOT_FOUND', `configs with id ${missing} not found`)
   const byType = new Map<string, string>()
   for (const id of ids.toSorted()) {
-    const { name, configTypeId } = configs.get(id) as RowOf<typeof config>
+    const { name, configTypeId } = named(config, id) as RowOf<typeof config>
     const other = byType.get(configTypeId)
     if (other !== undefined) {
-      const type = (await named(configType, [configTypeId])).get(configTypeId)
+      const type = (await namesIn(tx, configType, [configTypeId])).get(configTypeId)
       throw invalid(
         'configs',
-        `duplicate configs named ${other} and ${name} found for config type ${type?.name}. Only one config of a given typed is allowed per service `,
+        `duplicate configs named ${other} and ${name} found for config type ${type}. Only one config of a given typed is allowed per service `,
         ids,
       )
     }
