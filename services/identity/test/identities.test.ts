@@ -3,7 +3,7 @@ import { Fault } from '@overlay/rpc'
 import { createdValues, noQuery } from '@overlay/store/kind-store'
 import { compactCounts } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { identityInserter } from '../src/store/identity-inserts.js'
 import {
   as,
@@ -322,18 +322,6 @@ test('authenticators and sessions of a deleted identity are deleted, each with a
     await expect(two.identity.getApiSession({ bearerTokens: [], token }, system())).rejects.toMatchObject({
       code: 'UNAUTHORIZED',
     })
-})
-
-test('an identity without credentials is changed and deleted by one statement each', async () => {
-  const statements = vi.spyOn(one.changeLog.db, 'query')
-  const writes = () => statements.mock.calls.filter(([{ text }]) => text.includes('insert into audit')).length
-  const { id } = await create({ name: 'short-lived' })
-  await update(id, { name: 'short-lived too' })
-  expect(await get(id)).toMatchObject({ name: 'short-lived too' })
-  await one.entities.delete({ kind, id }, system())
-  await expect(get(id)).rejects.toMatchObject({ code: 'NOT_FOUND' })
-  expect(writes()).toBe(3)
-  statements.mockRestore()
 })
 
 test('an identity that is deleted while it logs in leaves no session behind', async () => {
