@@ -28,16 +28,15 @@ export function batchInserter(
   const write = batchWriter<RowWrite & Pick<NewRow, 'columns'>>(changeLog, {
     kind,
     name: `create-${kind}`,
-    repeated: 'shares the result',
     write: (entries) => sql`
          inserted as (${insert(JSON.stringify(entries.map(({ columns }) => columns)))} returning id, created_at),
          written as (
-         select id, created_at, created_at as updated_at, null::text as version from inserted)`,
+         select id, created_at, created_at as updated_at from inserted)`,
   })
-  return async ({ id, columns, plain, payload, by }) => {
+  return ({ id, columns, plain, payload, by }) => {
     // nothing refers to a new row yet: followers may skip it
     const extra = JSON.stringify({ ...payload, isNew: true })
-    const written = await write({
+    return write({
       id,
       columns,
       after: JSON.stringify(plain),
@@ -45,6 +44,5 @@ export function batchInserter(
       by,
       deadline: by.deadline,
     })
-    return written?.position
   }
 }

@@ -32,14 +32,13 @@ export function batchRemover(
   const write = batchWriter<RowWrite & Pick<OldRow, 'columns'>>(changeLog, {
     kind,
     name: `remove-${kind}`,
-    repeated: 'shares the result',
     write(entries) {
       const { rows, also } = remove(JSON.stringify(entries.map(({ columns }) => columns)))
       return sql`
          removed as (${rows}),
          ${also},
          written as (
-         select id, null::timestamptz as created_at, null::timestamptz as updated_at, null::text as version
+         select id, null::timestamptz as created_at, null::timestamptz as updated_at
            from removed)`
     },
   })

@@ -20,71 +20,49 @@ export interface RowWrite {
   readonly deadline?: Date | undefined
 }
 
-/** A row that was written, with its place in the change log. */
-export interface WrittenRow {
-  readonly id: string
-  /** Null: the row is deleted. */
-  readonly createdAt: Date | null
-  readonly updatedAt: Date | null
-  /** As the statement returns it. */
-  readonly version: string | null
-  /** Undefined: the kind is not followed. */
-  readonly position: Position | undefined
-}
-
 interface Definition<W> {
+  /** It is followed. */
   readonly kind: string
-  /** Of the prepared statement. Absent: it is prepared when it is used often. */
-  readonly name?: string | undefined
-  /** Absent: the kind is followed. */
-  readonly followed?: boolean
-  /** The result of a write in whose batch another one has the same id. Absent: undefined. */
-  readonly repeated?: 'shares the result'
+  /** Of the prepared statement. */
+  readonly name: string
   /**
-   * Common table expressions that write the rows. The last one, `written`, has the columns id, created_at, updated_at
-   * and version of the rows that were written, each at most once; a row may be left out. Whatever it locks, it must lock
-   * before `written` is complete: then the counter of the change log is locked until the commit.
+   * Common table expressions that write the rows. The last one, `written`, has the columns id, created_at and updated_at
+   * of the rows that were written, each at most once; a row may be left out. Whatever it locks, it must lock before
+   * `written` is complete: then the counter of the change log is locked until the commit.
    */
   write(entries: readonly W[]): Sql
 }
 
 /**
- * For writes of single rows without a transaction of their own: writes the rows that wait in a replica in one statement
- * and one round trip, with their audit and change rows. The write resolves to undefined where the statement leaves its
- * row out. A write that fails is repeated alone, so that it harms no other.
- *
- * Use `batchInserter` and `batchRemover` for plain inserts and deletes. Uniform kinds are written by kind-store.
+ * For creates and deletes on hot paths, by `batchInserter` and `batchRemover`: writes the rows that wait in a replica in
+ * one statement and one round trip, with their audit and change rows. The write resolves to undefined where the statement
+ * leaves its row out. Writes with the same id share the result. A write that fails is repeated alone, so that it harms no
+ * other.
  */
 export function batchWriter<W extends RowWrite>(
   changeLog: ChangeLog,
-  { kind, name, followed = true, repeated, write }: Definition<W>,
-): (row: W) => Promise<WrittenRow | undefined> {
-  const writeBatch = batch<W, WrittenRow | undefined>(
+  { kind, name, write }: Definition<W>,
+): (row: W) => Promise<Position | undefined> {
+  const writeBatch = batch<W, Position | undefined>(
     async (entries) => {
-      // each row has one number: of several entries with one id the first counts
-      const byId = new Map<string, W>()
+      const byId = new Map<string, W>() // each row has one number
       for (const entry of entries) if (!byId.has(entry.id)) byId.set(entry.id, entry)
-      const first = byId.size === entries.length ? entries : [...byId.values()]
-      const { rows } = await changeLog.db.query<Returned>(
-        statement(kind, followed, write(first), first),
-        name,
-      )
+      const first = [...byId.values()]
+      const { rows } = await changeLog.db.query<Returned>(statement(kind, write(first), first), name)
       const last = rows.at(-1)
-      if (last && followed)
+      if (last)
         changeLog.appended(
           positionOf(last),
           rows.map((row) => changeOf(kind, byId.get(row.id), row)),
         )
-      const written = new Map(rows.map((row) => [row.id, writtenRow(row, followed)]))
-      return entries.map((entry) =>
-        repeated || byId.get(entry.id) === entry ? written.get(entry.id) : undefined,
-      )
+      const positions = new Map(rows.map((row) => [row.id, positionOf(row)]))
+      return entries.map(({ id }) => positions.get(id))
     },
     { deadlineOf: ({ deadline }) => deadline },
   )
   return async (row) => {
     const { id, after, extra } = row
-    if (after !== undefined && followed) {
+    if (after !== undefined) {
       const payload = extra === undefined ? after : joined(after, extra)
       await refuseTooLarge(changeLog.db, { kind, id, payload }) // before others share its statement
     }
@@ -96,21 +74,12 @@ interface Returned {
   readonly id: string
   readonly createdAt: Date | null
   readonly updatedAt: Date | null
-  readonly version: string | null
   readonly number: number
   readonly timeline: string
   readonly at: Date
 }
 
 const positionOf = ({ timeline, number }: Returned): Position => ({ timeline, number })
-
-const writtenRow = (row: Returned, followed: boolean): WrittenRow => ({
-  id: row.id,
-  createdAt: row.createdAt,
-  updatedAt: row.updatedAt,
-  version: row.version,
-  position: followed ? positionOf(row) : undefined,
-})
 
 /** One JSON object of two that have members. */
 const joined = (one: string, other: string): string => `${one.slice(0, -1)},${other.slice(1)}`
@@ -147,20 +116,12 @@ const times = sql`
   jsonb_build_object('createdAt', to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
                      'updatedAt', to_char(updated_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`
 
-const noHead = sql`
-         head as (select null::uuid as timeline, null::bigint as start, clock_timestamp()::timestamptz(3) as at)`
-
 /** The counter comes last: from its lock until the commit all other writers of the schema wait. */
-function statement(kind: string, followed: boolean, write: Sql, entries: readonly RowWrite[]): Sql {
-  const changed = sql`,
-         changed as (
-         insert into change (number, kind, entity_id, entity, at)
-         select number, ${kind}, id, case when extra is null then after else after || extra end, at from row)`
-  return sql`
+const statement = (kind: string, write: Sql, entries: readonly RowWrite[]): Sql => sql`
     with ${write},
-         ${followed ? headFor('written') : noHead},
+         ${headFor('written')},
          row as materialized (
-         select id, created_at, updated_at, version, before, plain || times as after, extra, identity_id,
+         select id, created_at, updated_at, before, plain || times as after, extra, identity_id,
                 identity_name, source_address, request_id, timeline, at,
                 start + row_number() over (order by place) as number
            from rows from (jsonb_to_recordset(${`[${entries.map(entryOf).join()}]`}::jsonb)
@@ -175,7 +136,9 @@ function statement(kind: string, followed: boolean, write: Sql, entries: readonl
          insert into audit (number, kind, entity_id, before, after, identity_id, identity_name, source_address,
                             request_id, at)
          select number, ${kind}, id, before, after, identity_id, identity_name, source_address, request_id, at
-           from row)${followed ? changed : sql``}
-  select id, created_at as "createdAt", updated_at as "updatedAt", version, number, timeline, at
+           from row),
+         changed as (
+         insert into change (number, kind, entity_id, entity, at)
+         select number, ${kind}, id, case when extra is null then after else after || extra end, at from row)
+  select id, created_at as "createdAt", updated_at as "updatedAt", number, timeline, at
     from row order by number`
-}
