@@ -253,7 +253,7 @@ export const metrics = {
   ),
   routersDisconnected: counter(
     'overlay_routers_disconnected_total',
-    'Connections of routers that have ended, by reason (closed, replaced, revoked, silent, stalled, malformed, stopping)',
+    'Connections of routers that have ended, by reason (closed, replaced, revoked, unresponsive, stalled, malformed, stopping)',
     ['reason'],
   ),
   routerCertificateExpiry: gaugeIfSet(
@@ -318,8 +318,8 @@ export const metrics = {
     'Refused claims of routers about the access of their clients, by reason (session, api-session, type, certificate, router, service)',
     ['reason'],
   ),
-  routerForeign: counter(
-    'overlay_router_foreign_total',
+  routerMessagesForbidden: counter(
+    'overlay_router_messages_forbidden_total',
     'Refused messages of routers about circuits, links, terminators or sessions of others, by subject',
     ['subject'],
   ),

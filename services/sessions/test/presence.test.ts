@@ -85,7 +85,7 @@ test('the routers of a replica that was killed are offline when its lease has en
   const router = await connectRouter({ port: killed.port, key })
   await expect.poll(() => one.control.presence.isOnline(key.id)).toBe(true)
   const gone: string[] = []
-  using _listening = one.control.presence.onChange({ replicaGone: (id) => void gone.push(id) })
+  using _listening = one.control.presence.onChange({ replicaEnded: (id) => void gone.push(id) })
   await Promise.all([killed.kill(), untilClosed(router)])
   await expect.poll(() => one.control.presence.isOnline(key.id)).toBe(false)
   expect(gone).toEqual(['killed'])
@@ -164,7 +164,7 @@ test('what a replica writes after the database has lost all rows reaches the oth
   const changed: string[] = []
   using _listening = right.control.presence.onChange({
     routerChanged: (id) => void changed.push(id),
-    replicaGone: (id) => void changed.push(id),
+    replicaEnded: (id) => void changed.push(id),
   })
   await network.db.query(sql`delete from replica where id in ('left', 'right')`) // as the crash of the server does
   await expect.poll(async () => (await connectionsOf(network.db, [first.id, second.id])).size).toBe(2)

@@ -61,7 +61,7 @@ const isSuccess = (answer: Outgoing | undefined) => answer?.headers?.get(headerK
 const text = (answer: Outgoing | undefined) => Buffer.from(answer?.body ?? '').toString()
 
 async function refusals(): Promise<number> {
-  const { values } = await metrics.routerForeign.get()
+  const { values } = await metrics.routerMessagesForbidden.get()
   return values.reduce((sum, { value }) => sum + value, 0)
 }
 

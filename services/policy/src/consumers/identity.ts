@@ -57,7 +57,7 @@ export function identityChecks(deps: CheckDeps): readonly Check[] {
       }),
     ),
     ...roleReferences(deps, 'identities'),
-    // wire: the service of such a config need not exist
+    // wire: an identity may have a config for a service that does not exist
     references(deps, {
       what: 'config',
       from: sql`select config_id as id, identity_id as ref from service_config`,

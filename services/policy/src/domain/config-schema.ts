@@ -4,7 +4,7 @@ import { openPatterns } from './linear-pattern.js'
 import { modernSchema, type Schema } from './modern-schema.js'
 import { openMeter, TooManySteps } from './schema-meter.js'
 
-/** Why data does not fit its type. wire: only the first reason, in the words of the sources' validator. */
+/** Why data does not fit its type. wire: only the first reason, with the texts of gojsonschema. */
 export interface Misfit {
   readonly field: string
   readonly reason: string

@@ -6,7 +6,7 @@ import type { State } from './state.js'
 export interface Effect {
   /** Their service-updates time is the time of this change. */
   readonly updated: Bitset
-  /** Their list of services may look different; contains `updated`. */
+  /** Their list of services may differ; contains `updated`. */
   readonly viewed: Bitset
   /** Other policies may grant their services, or other routers carry them; contains `viewed`. */
   readonly granted: Bitset

@@ -134,7 +134,7 @@ export function removePostureCheck(state: State, id: string): Effect {
   return effect(audience, policiesAreShown(state) ? state.admins : state.identities.present)
 }
 
-/** wire: every report moves the time of its identity, also one without news. */
+/** wire: every posture response changes `lastChangeAt` of the identity, also one that repeats the last. */
 export function putPostureData(state: State, { id, data, lapsedAtMs }: IdentityPosture): Effect {
   state.postureData.set(id, data)
   if (lapsedAtMs > 0) state.lapsedAtMs.set(id, lapsedAtMs)

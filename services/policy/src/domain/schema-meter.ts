@@ -116,7 +116,7 @@ function targetsIn(root: Schema): ReadonlyMap<Schema, Schema> {
   for (const schema of schemas) {
     words += wordsOf(schema)
     if (words > MOST_WORDS) throw new Error(`has more than ${MOST_WORDS} words`)
-    for (const part of partsOf(schema)) if (isObject(part)) schemas.add(part)
+    for (const inner of partsOf(schema)) if (isObject(inner)) schemas.add(inner)
   }
   const targets = new Map<Schema, Schema>()
   for (const schema of schemas) {

@@ -46,7 +46,7 @@ export function maySee(state: State, { identityId, isAdmin }: Viewer, serviceId:
   return types.some((type) => mayUse(state, identityId, serviceId, type))
 }
 
-/** wire: Bind before Dial. */
+/** wire: `permissions` lists Bind before Dial. */
 export const permissionsOf = (state: State, identityId: string, serviceId: string): AccessType[] =>
   (['Bind', 'Dial'] as const).filter((type) => mayUse(state, identityId, serviceId, type))
 

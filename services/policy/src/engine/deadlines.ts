@@ -10,7 +10,7 @@ export interface Deadlines {
   takeUntil(nowMs: number): string[]
 }
 
-/** Looks through all keys when the earliest one has left. */
+/** Searches all keys for the earliest time after a key with that time was removed. */
 export function openDeadlines(): Deadlines {
   const times = new Map<string, number>()
   let next: number | undefined = Infinity // undefined: not known

@@ -32,7 +32,7 @@ interface Payloads {
   readonly 'service-edge-router-policies': PlainOf<typeof serviceEdgeRouterPolicy>
 }
 
-/** Null: the row takes no part. */
+/** Null: the engine does not need the row. */
 type Decoders = {
   readonly [K in EngineKind]: (id: string, payload: Payloads[K], revision: () => string) => Rows[K] | null
 }
@@ -83,7 +83,7 @@ const decoders: Decoders = {
 
 export const isEngineKind = (kind: string): kind is EngineKind => kind in decoders
 
-/** The row as the engine keeps it, and its name; null: it is deleted or takes no part. */
+/** The row as the engine keeps it, and its name; null: it is deleted or not needed. */
 export function decodeRow<K extends EngineKind>(
   kind: K,
   { id, json }: Change,

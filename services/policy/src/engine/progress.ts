@@ -4,7 +4,7 @@ import type { Effect } from '../domain/effect.js'
 import type { Population } from '../domain/population.js'
 import type { ServiceUpdates } from './service-updates.js'
 
-/** The schemas that can take access away. Without routers there is no session, so no wait is for sessions to load. */
+/** The schemas that can revoke access. Without routers there is no session, so no wait is for sessions to load. */
 export const accessSchemas: readonly string[] = ['policy', 'identity']
 
 /** What memory has of the change logs, and whom the changes of the current message or load concern. */

@@ -11,7 +11,7 @@ import type { Engine } from './engine.js'
 
 const WRITE_MS = 5000
 const ROWS_AT_ONCE = 500
-/** Lapses within this time are reported together: each look costs time for every identity. */
+/** Lapses within this time are reported together: each search costs time for every identity. */
 const GATHER_MS = 100
 /** A clock that was set is noticed after this time. */
 const LONGEST_SLEEP_MS = 60_000
@@ -25,8 +25,8 @@ export interface LapseClock {
 
 /**
  * The second factor lapses by time, and sessions with it. At the time of a lapse, the change log reports it as a change of
- * posture, so that followers look again. Each replica knows the next lapse of every identity; the first one reports it.
- * differs: sessions end at that time, not at the next look at all sessions.
+ * posture, so that followers evaluate it again. Each replica knows the next lapse of every identity; the first one reports it.
+ * differs: sessions end at that time, not at the next check of all sessions.
  */
 export function startReportingLapses(
   changeLog: ChangeLog,

@@ -13,7 +13,7 @@ export const configTypes = (waitForFollowers: WaitForFollowers): Kind =>
       async writing(_tx, { name, schema }) {
         if (name === 'all') throw invalid('name', 'all stands for every config type and names none', name)
         if (!schema) return {}
-        if (Object.keys(schema).length === 0) return { schema: null } // wire: an empty one is none
+        if (Object.keys(schema).length === 0) return { schema: null } // wire: an empty schema is stored as null
         checkSchema(schema as Schema)
         return {}
       },

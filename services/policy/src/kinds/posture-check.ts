@@ -30,14 +30,14 @@ const noMembers = Object.fromEntries(
 
 export const postureChecks = kind(postureCheck, {
   view: async (_db, rows) =>
-    // wire: role attributes are never null
+    // wire: `roleAttributes` is an empty list, not null
     rows.map((row) => ({ version: 1, roleAttributes: row.roleAttributes ?? [], ...membersOfType(row) })),
 
   async writing(_tx, next, before) {
     // differs: bad input, not a server error
     if (next.roleAttributes?.includes(''))
       throw invalid('roleAttributes', 'role attributes may not be empty', '')
-    // wire: the type stays, and members of another type are ignored
+    // wire: an update cannot change the type, and members of other types are ignored
     const typeId = before?.typeId ?? next.typeId
     const from = before && next.typeId !== typeId ? before : next
     const names = memberNamesOf(typeId)
@@ -81,7 +81,7 @@ function normalized(typeId: string, own: Partial<Values>): Partial<Values> {
 
 const lower = (text: string): string => text.toLowerCase()
 
-/** wire: the last entry of each system, in the order of their names. */
+/** wire: of several entries for one system the last is stored; entries are sorted by name. */
 function systemsOf(systems: readonly OperatingSystem[]): OperatingSystem[] {
   // differs: bad input, not a server error
   for (const [i, { versions }] of systems.entries())
@@ -115,7 +115,7 @@ type StoredRow = { readonly [M in keyof Row]: NonNullable<Row[M]> } & {
   readonly processes: readonly Required<Process>[]
 }
 
-/** The members of the row's type in wire shape. wire: those of MFA that are false are left out. */
+/** The members of the row's type in wire shape. wire: members of MFA that are false are absent. */
 function membersOfType(row: Row) {
   const members = row as StoredRow
   const { operatingSystems, domains, macAddresses, semantic, processes } = members

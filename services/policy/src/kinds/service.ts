@@ -55,7 +55,7 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
             throw shape === 'detail' ? notFound(service.called, id) : new Overtaken()
           if (shape === 'linked') return { permissions: null, config: null, postureQueries: queriesOf(id) }
           const granted = permissionsOf(state, caller.identityId, id)
-          const permissions = granted.length > 0 ? granted : (['Invalid'] as const) // wire: never empty, never null
+          const permissions = granted.length > 0 ? granted : (['Invalid'] as const) // wire: `["Invalid"]` where no policy grants a permission
           const config = types.length === 0 && shape === 'detail' ? null : (configs.get(id) ?? {})
           const queries = queriesOf(id)
           return {

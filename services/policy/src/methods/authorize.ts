@@ -1,5 +1,10 @@
 import { Fault, invalid, type Methods, notFound, type PolicyServiceService } from '@overlay/rpc'
-import { endpointOf, judge, type Refusal, type Requester } from '../domain/authorization/evaluate-policies.js'
+import {
+  endpointOf,
+  evaluatePolicies,
+  type Refusal,
+  type Requester,
+} from '../domain/authorization/evaluate-policies.js'
 import { isLasting, lastingGrants } from '../domain/authorization/lasting-grants.js'
 import { failureOf } from '../domain/posture/describe-failure.js'
 import type { AccessType } from '../domain/rows.js'
@@ -22,11 +27,11 @@ export const authorize =
     const requester = { identityId, apiSessionId }
     const verdict = () => {
       if (!maySee(state, { identityId, isAdmin }, serviceId)) throw notFound('service', serviceId)
-      // wire: a service that may be seen, but not used in this way, is a field error
+      // wire: a service that is visible but not granted for this type answers 400 with a field error, not 404
       if (!mayUse(state, identityId, serviceId, type))
         throw invalid('ServiceId', 'service not found', serviceId)
       const linking = grantingPolicies(state, identityId, serviceId, type)
-      return { ...judge(state, linking, requester), linking }
+      return { ...evaluatePolicies(state, linking, requester), linking }
     }
     let { passing, refusals, linking } = verdict()
     if (passing.length === 0) {

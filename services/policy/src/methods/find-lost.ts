@@ -1,5 +1,5 @@
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
-import { accessJudge } from '../domain/authorization/session-access.js'
+import { accessEvaluator } from '../domain/authorization/session-access.js'
 import { accessTypeOf } from './encoding.js'
 import type { Deps } from './method-deps.js'
 
@@ -7,9 +7,9 @@ export const findLost =
   ({ engine }: Deps): Methods<PolicyServiceService>['findLost'] =>
   async ({ held }, context) => {
     await engine.waitFor(context.positions, context)
-    const judge = accessJudge(engine.state)
+    const evaluate = accessEvaluator(engine.state)
     const states = held.map(({ identityId, serviceId, access, apiSessionId }) =>
-      judge({ identityId, apiSessionId }, serviceId, accessTypeOf(access)),
+      evaluate({ identityId, apiSessionId }, serviceId, accessTypeOf(access)),
     )
     return { lost: states.map(({ lost }) => lost), granting: states.map(({ granting }) => granting) }
   }

@@ -23,7 +23,7 @@ export const getPolicyAdvice =
       ...referenceTo(edgeRouter, id, namesOf('edge-routers').get(id)),
       isOnline: isOnline(json[i]),
     }))
-    // wire: members that are false or zero are left out; no routers are null
+    // wire: members that are false or 0 are absent; an empty list of routers is null
     const advice = {
       identityId,
       identity: referenceTo(identity, identityId, identityName),

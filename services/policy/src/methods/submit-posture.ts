@@ -7,7 +7,7 @@ import { savePosture } from '../store/posture-data.js'
 import { jsonOf } from './encoding.js'
 import type { Deps } from './method-deps.js'
 
-/** The states of so many API sessions take little of the budget: no need to look for ended ones. */
+/** The states of so many API sessions take little of the budget: ended ones need not be searched. */
 const FEW_API_SESSIONS = 50
 
 export const submitPosture =
@@ -24,7 +24,7 @@ export const submitPosture =
       return { result: { before, data }, changes: [change] }
     })
     const { before, data } = result
-    // wire: sessions that the responses end are gone when they are answered
+    // wire: when the response is sent, the sessions that lose access by it have ended
     if (losesCheck(engine.state, apiSessionId, before, data))
       await deps.waitForFollowers({ id: identityId, position }, context, ['sessions'])
     const services = endingSoon(engine.state, context.caller, responses, data.apiSessions[apiSessionId])

@@ -16,7 +16,7 @@ import {
 /**
  * Saves the responses of an endpoint, the one of an API session, in their order. Responses to checks that do not exist
  * are dropped. Data beyond the budget of an identity is refused, unless there is less of it than before.
- * differs: stored, so that every replica judges alike and a restart forgets nothing.
+ * differs: stored, so that every replica evaluates alike and a restart forgets nothing.
  */
 export const savePosture = (
   tx: Tx,

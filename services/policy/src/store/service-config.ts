@@ -67,7 +67,7 @@ const lockServiceConfigs = (tx: Tx, which: Sql): Promise<unknown> =>
   tx.query(sql`
     select from service_config where ${which} order by identity_id, service_id, config_type_id for update`)
 
-/** In wire shape. wire: configs for services that do not exist are left out. */
+/** In wire shape. wire: GET omits configs for services that do not exist. */
 export async function listServiceConfigs(db: Db, identityId: string): Promise<object[]> {
   const { rows } = await db.query<{
     serviceId: string

@@ -16,7 +16,7 @@ export async function lockRouterPolicies(
      where is_system and id = any(${routerIds}) or edge_router_roles && ${roles}::text[] order by id for update`)
 }
 
-/** Creates or repairs the policy by which a tunneling router reaches itself. wire: it has the id of the router. */
+/** Creates or repairs the policy by which a tunneling router reaches itself. wire: the id of the policy is the id of the router. */
 export async function putSystemPolicy(tx: Tx, routerId: string): Promise<RowChange[]> {
   const roles = [`@${routerId}`]
   const insert = sql`

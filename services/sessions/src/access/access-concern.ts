@@ -53,7 +53,7 @@ const TOKENS_AT_ONCE = 2000
 /** Routers take turns: no one may keep all connections to the database busy. */
 const checkLimits = { name: 'session-checks', running: 2, waiting: 10_000 }
 
-/** API sessions and sessions: what routers know of them, and what routers claim about them. */
+/** API sessions and sessions: what routers receive of them, and how their claims are verified. */
 export const accessConcern = (deps: AccessDeps): Promise<AccessConcern> =>
   openAll((own) => openParts(deps, own))
 
@@ -74,10 +74,10 @@ async function openParts(deps: AccessDeps, own: Own): Promise<AccessConcern> {
     ...(deps.gatherMs !== undefined && { gatherMs: deps.gatherMs }),
   })
   const activity = own(gathering)
-  const tellRouters = async (ids: readonly string[]): Promise<void> => {
+  const notifyRouters = async (ids: readonly string[]): Promise<void> => {
     if (push.routers().size > 0) push.sessionsEnded(await endedSessions(db, ids))
   }
-  const telling = own(await followEndedSessions(changeLog, tellRouters))
+  const notifying = own(await followEndedSessions(changeLog, notifyRouters))
   // apart, so that no router waits for what depends on sessions
   const ending = await followEndedSessions(changeLog, (ids) =>
     Promise.all(endListeners.map((listener) => listener(ids))),
@@ -100,9 +100,9 @@ async function openParts(deps: AccessDeps, own: Own): Promise<AccessConcern> {
         edgeType.apiSessionHeartbeat,
         ApiSessionHeartbeat,
         async ({ tokens }, _message, { channel, routerId }) => {
-          for (const part of pagesOf(tokens, TOKENS_AT_ONCE)) {
+          for (const page of pagesOf(tokens, TOKENS_AT_ONCE)) {
             if (channel.closed.aborted) return
-            const unknown = await activity.note(part, routerId)
+            const unknown = await activity.note(page, routerId)
             if (unknown.length === 0) continue
             const body = ApiSessionRemoved.encode({ tokens: [...unknown], ids: [] }).finish()
             channel.send({ type: edgeType.apiSessionRemoved, body })
@@ -120,9 +120,9 @@ async function openParts(deps: AccessDeps, own: Own): Promise<AccessConcern> {
         edgeType.validateSessions,
         ValidateSessionsRequest,
         async ({ sessionTokens }, _message, { routerId, channel }) => {
-          for (const part of pagesOf(sessionTokens, TOKENS_AT_ONCE)) {
+          for (const page of pagesOf(sessionTokens, TOKENS_AT_ONCE)) {
             if (channel.closed.aborted) return
-            const unknown = await checks({ source: routerId, name: '' }, () => unknownTokens(db, part))
+            const unknown = await checks({ source: routerId, name: '' }, () => unknownTokens(db, page))
             if (unknown.length === 0) continue
             const body = SessionRemoved.encode({ tokens: unknown, ids: [] }).finish()
             channel.send({ type: edgeType.sessionRemoved, body })
@@ -132,6 +132,6 @@ async function openParts(deps: AccessDeps, own: Own): Promise<AccessConcern> {
       ),
     ],
     [Symbol.asyncDispose]: () =>
-      disposeAll(reports, telling, ending, pruning, activity, expiring, apiSessions, push),
+      disposeAll(reports, notifying, ending, pruning, activity, expiring, apiSessions, push),
   }
 }

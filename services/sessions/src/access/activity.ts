@@ -73,14 +73,14 @@ export function openActivity({
   ): Promise<void> {
     const mark = (request: MarkActivityRequest) =>
       identity.markActivity(request, ownContext(AbortSignal.timeout(WAIT_MS)))
-    for (const part of pagesOf(marks, AT_ONCE))
+    for (const page of pagesOf(marks, AT_ONCE))
       await mark({
-        apiSessionIds: part.map(([id]) => id),
-        atMs: part.map(([, at]) => at),
+        apiSessionIds: page.map(([id]) => id),
+        atMs: page.map(([, at]) => at),
         accessTokenIds: [],
       })
-    for (const part of pagesOf(seenTokens, AT_ONCE))
-      await mark({ apiSessionIds: [], atMs: [], accessTokenIds: [...part] })
+    for (const page of pagesOf(seenTokens, AT_ONCE))
+      await mark({ apiSessionIds: [], atMs: [], accessTokenIds: [...page] })
   }
   const saving = runPeriodically(gatherMs, () =>
     // the next heartbeat, a minute later, marks them again
@@ -90,7 +90,7 @@ export function openActivity({
   return {
     async note(tokens, routerId) {
       const yieldNow = yielder()
-      const look = async (some: readonly string[]): Promise<string[]> => {
+      const noteKnown = async (some: readonly string[]): Promise<string[]> => {
         const unknown: string[] = []
         for (const token of some) {
           const session = apiSessions.byToken(token)
@@ -103,13 +103,13 @@ export function openActivity({
         }
         return unknown
       }
-      const unknown = await look(tokens)
+      const unknown = await noteKnown(tokens)
       if (unknown.length === 0) return unknown
       const isCurrent = await apiSessions.catchUp(AbortSignal.timeout(WAIT_MS)).then(
         () => true,
         () => false,
       )
-      return isCurrent ? look(unknown) : []
+      return isCurrent ? noteKnown(unknown) : []
     },
     [Symbol.asyncDispose]: () => saving[Symbol.asyncDispose](),
   }

@@ -12,7 +12,7 @@ export interface Encodings {
   forgetAll(): void
 }
 
-/** wire: sessions of one message of a full state. */
+/** wire: the original sends at most 100 sessions in one message of a full state. */
 export const SESSIONS_PER_MESSAGE = 100
 
 /** wire: routers compare ids as texts: the greater one is newer. The UUID of an API session begins with its time. */

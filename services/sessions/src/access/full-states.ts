@@ -30,7 +30,7 @@ export interface FullStates {
 
 interface Sync {
   hasBegun: boolean
-  readonly late: Set<ApiSession>
+  readonly changed: Set<ApiSession>
   readonly startedAt: number
   isOver: boolean
   timer?: NodeJS.Timeout | undefined
@@ -70,7 +70,7 @@ export function openFullStates({
   function start(router: RouterChannel): void {
     end(router)
     const startedAt = performance.now()
-    const one: Sync = { hasBegun: false, late: new Set(), startedAt, isOver: false }
+    const one: Sync = { hasBegun: false, changed: new Set(), startedAt, isOver: false }
     syncs.set(router, one)
     sync.started(router)
     queue(() => send(router, one)).then(
@@ -126,7 +126,7 @@ export function openFullStates({
     // what other replicas have sent it must be here
     const isCurrent = await currentWithin(AbortSignal.timeout(CATCH_UP_MS))
     if (one.isOver || channel.closed.aborted) return
-    const rest = [...one.late].filter((session) => isFor(routerId, session)).map(routerApiSession)
+    const rest = [...one.changed].filter((session) => isFor(routerId, session)).map(routerApiSession)
     if (isCurrent) rest.push(boundary(begun - MARGIN_MS))
     one.isOver = true
     do sendBody(encodeAdded(true, rest.splice(0, SESSIONS_PER_MESSAGE)), rest.length === 0)
@@ -157,7 +157,7 @@ export function openFullStates({
     },
     changed(session, to) {
       for (const [{ routerId }, one] of syncs)
-        if (isRunning(one) && one.hasBegun && to.has(routerId)) one.late.add(session)
+        if (isRunning(one) && one.hasBegun && to.has(routerId)) one.changed.add(session)
     },
     any() {
       for (const one of syncs.values()) if (isRunning(one)) return true

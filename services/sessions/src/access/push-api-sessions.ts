@@ -14,7 +14,7 @@ import { openPlacing, type PlacingDeps } from './granted-routers.js'
 import { type Addressed, openSessionMessages } from './session-messages.js'
 
 /**
- * Tells routers of this replica which API sessions exist that they could admit: those with a certificate, of identities
+ * Sends the routers of this replica the API sessions that they could admit: those with a certificate, of identities
  * to which an edge router policy grants the router.
  */
 export interface Push extends ApiSessionListener, AsyncDisposable {
@@ -36,7 +36,7 @@ export interface PushDeps extends Omit<PlacingDeps, 'audiences'> {
   readonly log: Logger
 }
 
-/** An API session that routers are to forget. */
+/** An API session that routers must remove. */
 interface Removal extends Addressed {
   /** The routers that keep it. Undefined: it has ended. */
   readonly kept: Audience | undefined
@@ -74,7 +74,7 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
   let removed: Removal[] = []
   let moves: Move[] = []
   let upto: Position | undefined // to be reported
-  let recent = new Set<string>() // ids of sessions that routers have just been told of
+  let recent = new Set<string>() // ids of sessions that were just sent to routers
   let repeating: NodeJS.Timeout | undefined
   let toRepeat: Removal[] = []
   const stop = new AbortController()
@@ -123,8 +123,8 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
     const position = upto
     if (batch.length > 0) await placing.refreshAt(holdersOf(batch), position ? { identity: position } : {})
     const current = batch.filter((session) => added.delete(session) && isUsable(session))
-    noteLate(current)
-    tell(current.map(addressed))
+    noteChanged(current)
+    announce(current.map(addressed))
     sent.ring()
     if (position && position === upto) report()
     else if (position) messages.afterwards(() => pushed(position))
@@ -134,14 +134,14 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
     const batch = [...added]
     while (batch.some((session) => added.has(session)) && !signal.aborted) await sent.sleep(signal)
   }
-  function tell(some: readonly Addressed[]): void {
+  function announce(some: readonly Addressed[]): void {
     messages.added(some)
     for (const { session } of some) recent.add(session.id)
   }
   function sendUpdated(): void {
     const batch = [...updated]
     updated.clear()
-    noteLate(batch)
+    noteChanged(batch)
     messages.updated(batch.map(addressed))
   }
   function remove(removals: readonly Removal[]): void {
@@ -171,13 +171,13 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
     for (const { before, after, sessions } of placed) {
       const [gained, lost] = [without(after, before), without(before, after)]
       const known = sessions.filter((session) => !added.has(session))
-      noteLate(known)
+      noteChanged(known)
       remove(known.map((session) => ({ session, to: lost, kept: after })))
-      tell(known.filter(isUsable).map((session) => ({ session, to: gained })))
+      announce(known.filter(isUsable).map((session) => ({ session, to: gained })))
     }
   }
   /** Full states that are under way may have passed them. */
-  function noteLate(some: readonly ApiSession[]): void {
+  function noteChanged(some: readonly ApiSession[]): void {
     if (!states.any()) return
     for (const session of some) {
       const audience = audienceOf(session)

@@ -1,7 +1,7 @@
 import { CREDENTIALS_PUSHED, type CredentialsPushed, type Position } from '@overlay/rpc'
 import type { Bus } from '@overlay/store/change-log'
 
-/** Tells identity how far routers have got its credentials: logins wait for it. */
+/** Reports to identity up to which position its credentials are sent to routers: logins wait for it. */
 export interface PushReports extends Disposable {
   pushed(upto: Position): void
 }

@@ -27,7 +27,7 @@ export interface AccessCheck {
   readonly checkRouter: CheckRouter
 }
 
-/** wire: clients see the texts. */
+/** wire: the codes and texts with which a router refuses a dial or bind of a client. */
 const refusals = {
   session: [edgeErrorCode.invalidSession, 'invalid session'],
   'api-session': [edgeErrorCode.invalidApiSession, 'invalid api session'],
@@ -42,7 +42,7 @@ function refused(reason: keyof typeof refusals): AccessRefused {
   return new AccessRefused(code, message)
 }
 
-/** wire: the order of checks. */
+/** wire: of several failing checks, the first in this order decides the code: session, API session, type, certificate, router. */
 export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckDeps): AccessCheck {
   const findSession = sessionsByToken(db)
 

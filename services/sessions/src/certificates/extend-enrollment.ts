@@ -21,7 +21,7 @@ export interface ExtensionDeps {
 
 const ANSWER_MS = 20_000
 
-/** wire: answers to the verification of a certificate. */
+/** wire: the error codes that answer the verification of a certificate; an empty code is success. */
 const refusals = {
   'nothing to verify': {
     code: 'INVALID_ROUTER_STATE',

@@ -7,7 +7,7 @@ import { storedCertificates } from '../store/router-certificate.js'
 
 const CHECK_MS = 3_600_000
 /** Routers ask for new certificates seven days before theirs end. */
-const LATE_MS = 5 * 86_400_000
+const OVERDUE_MS = 5 * 86_400_000
 const MAX_LOGGED = 20
 
 /** Reports routers that have not renewed their certificates in time, now and every hour. */
@@ -29,18 +29,18 @@ export function watchCertificates(db: Db, log: Logger): AsyncDisposable {
   }
 }
 
-/** Looks at the certificate of every router that is not disabled. */
+/** Checks the certificate of every router that is not disabled. */
 export async function checkCertificates(db: Db, log: Pick<Logger, 'warn'>, now: Date): Promise<void> {
   let earliest = Number.POSITIVE_INFINITY // without routers, no alert
-  let late = 0
+  let overdue = 0
   for await (const { id, name, certPem } of storedCertificates(db)) {
     const expiry = new Date(new X509Certificate(certPem).validTo)
     earliest = Math.min(earliest, expiry.getTime())
-    if (expiry.getTime() - now.getTime() > LATE_MS) continue
-    if (++late <= MAX_LOGGED)
+    if (expiry.getTime() - now.getTime() > OVERDUE_MS) continue
+    if (++overdue <= MAX_LOGGED)
       log.warn({ routerId: id, name, expiry }, 'router has not renewed its certificate in time')
   }
-  if (late > MAX_LOGGED)
-    log.warn({ routers: late }, 'more routers have not renewed their certificates in time')
+  if (overdue > MAX_LOGGED)
+    log.warn({ routers: overdue }, 'more routers have not renewed their certificates in time')
   metrics.routerCertificateExpiry.set(earliest / 1000)
 }

@@ -2,7 +2,7 @@ import type { ChannelClosed } from '@overlay/channel'
 
 const reasons: Readonly<Record<string, string>> = {
   'the peer does not read': 'stalled',
-  'no answer to heartbeats': 'silent',
+  'no answer to heartbeats': 'unresponsive',
   replaced: 'replaced',
   stopping: 'stopping',
   disabled: 'revoked',

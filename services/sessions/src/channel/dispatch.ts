@@ -9,7 +9,7 @@ export type Dispatch = (message: Message, router: RouterChannel) => Promise<void
 
 const UNITS_PER_MESSAGE = 40
 const BYTES_PER_UNIT = 64
-/** Beyond as many, those of routers that are silent are dropped. */
+/** Above this number, full budgets are dropped: a new one is equal. */
 const MOST_BUDGETS = 20_000
 
 /**
@@ -28,8 +28,7 @@ export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatc
   function budgetOf({ routerId }: RouterChannel): WorkBudget {
     const known = budgets.get(routerId)
     if (known) return known
-    if (budgets.size >= MOST_BUDGETS)
-      for (const [id, one] of budgets) if (one.isUntouched()) budgets.delete(id)
+    if (budgets.size >= MOST_BUDGETS) for (const [id, one] of budgets) if (one.isFull()) budgets.delete(id)
     const budget = openWorkBudget()
     budgets.set(routerId, budget)
     return budget

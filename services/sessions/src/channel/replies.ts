@@ -45,7 +45,7 @@ export const succeeded = (text = ''): Outgoing => ({
 
 const BUSY = encodeUint32(1)
 
-/** The failure of such a request. wire: routers that find the controller busy repeat it, and slow down. */
+/** The failure of such a request. wire: error code 1 is BUSY; routers repeat the request, more slowly. */
 export const failed = (err: unknown): Outgoing => ({
   type: contentType.result,
   headers: new Map<number, Buffer>([

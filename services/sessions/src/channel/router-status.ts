@@ -16,7 +16,7 @@ export interface SyncReport {
 }
 
 export interface RouterStatus extends SyncReport, Concern {
-  /** Saves that the router is connected. Fails while the database is away. */
+  /** Saves that the router is connected. Fails while the database is unavailable. */
   open(router: Pick<RouterChannel, 'routerId' | 'connectedAt'>, first: FirstStatus): Promise<void>
   /** The router has no connection here any more. */
   forget(routerId: string): void
@@ -24,7 +24,7 @@ export interface RouterStatus extends SyncReport, Concern {
 
 type FirstStatus = Pick<PresenceRow, 'versionInfo' | 'linkListeners'>
 
-/** wire: the words that the original shows. */
+/** wire: the values of `syncStatus` that the original shows. */
 const words = {
   queued: 'SYNC_QUEUED',
   helloSent: 'SYNC_HELLO',
@@ -61,7 +61,7 @@ export function routerStatus(
   function change(router: RouterChannel, next: Partial<Status>): void {
     const status = statuses.get(router.routerId)
     if (!status || channels.get(router.routerId) !== router) return
-    write(router.routerId, { ...status, ...next }).catch(() => undefined) // the next look at the database writes it
+    write(router.routerId, { ...status, ...next }).catch(() => undefined) // the next poll writes it
   }
 
   return {

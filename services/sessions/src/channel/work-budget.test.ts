@@ -52,13 +52,13 @@ test('what a router saves while it is silent is limited', async () => {
 
 test('a budget is untouched until something is spent, and again when that is paid', async () => {
   const { budget, wait } = startBudget()
-  const seen = [budget.isUntouched()]
+  const seen = [budget.isFull()]
   budget.spend(150)
   const running = budget.run(() => undefined)
   wait(1000)
-  seen.push(budget.isUntouched())
+  seen.push(budget.isFull())
   await running
-  expect([...seen, budget.isUntouched()]).toEqual([true, false, true])
+  expect([...seen, budget.isFull()]).toEqual([true, false, true])
 })
 
 test('a task that fails does not hold up the next one', async () => {

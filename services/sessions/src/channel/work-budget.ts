@@ -5,13 +5,13 @@ export interface WorkBudget {
   /** Runs a task: at once, or in order as soon as the router has paid for its earlier messages. */
   run<T>(task: () => T): T | Promise<Awaited<T>>
   spend(units: number): void
-  /** Nothing has been spent lately: it is as a new one. */
-  isUntouched(): boolean
+  /** Equal to a new one. */
+  isFull(): boolean
 }
 
 export interface WorkBudgetOptions {
   readonly unitsPerSecond?: number
-  /** What a router that was silent may spend at once. */
+  /** What an idle router may spend at once. */
   readonly burst?: number
   /** In milliseconds. */
   readonly now?: () => number
@@ -59,7 +59,7 @@ export function openWorkBudget({
     spend(units) {
       left -= units
     },
-    isUntouched() {
+    isFull() {
       fill()
       return waiting === 0 && left === burst
     },

@@ -23,7 +23,7 @@ interface DialDeps extends Pick<Circuits, 'end'> {
 const MAX_UNDER_WAY = 256
 
 /**
- * Answers requests for circuits. They run beside the handlers of messages, which are few at a time: a request waits for
+ * Answers requests for circuits. They run outside the handlers of messages, which are few at a time: a request waits for
  * answers that arrive on the same channel.
  */
 export function openDials({ end, log }: DialDeps) {

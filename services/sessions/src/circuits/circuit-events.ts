@@ -2,7 +2,7 @@ import type { FabricEvents } from '@overlay/store/change-log'
 import type { CircuitPath } from '../domain/route-plan.js'
 import type { NewCircuit } from '../store/circuit.js'
 
-/** wire: why a circuit was not set up. */
+/** wire: the values of `failure_cause` in events of type `failed`. */
 export type FailureCause =
   | 'INVALID_SERVICE'
   | 'NO_TERMINATORS'
@@ -14,7 +14,7 @@ export type FailureCause =
   | 'ROUTER_ERR_DIAL_TIMED_OUT'
   | 'ROUTER_ERR_CONN_REFUSED'
 
-/** wire: the causes in the order of the codes of route errors. */
+/** wire: the cause for each error code in the route result of a router, from 0. */
 export const routeCauses: readonly FailureCause[] = [
   'ROUTER_ERR_GENERIC',
   'ROUTER_ERR_INVALID_TERMINATOR',
@@ -28,7 +28,7 @@ type Described = Pick<NewCircuit, 'id' | 'sessionId' | 'identityId' | 'serviceId
 
 const NANOSECONDS = 1_000_000
 
-/** wire: what the host and the client belong to. */
+/** wire: the tags that the original sends in routes, responses and events. */
 export const circuitTags = ({
   serviceId,
   identityId,
@@ -90,7 +90,7 @@ function pathOf(circuit: Partial<CircuitPath> & Partial<NewCircuit>): object {
     circuit[member] ? [[name, circuit[member]]] : [],
   )
   return {
-    nodes: circuit.routerIds ?? null, // wire: null before there is a path, and for no links
+    nodes: circuit.routerIds ?? null, // wire: null, not an empty list, before a path is selected; `links` also for a path of one router
     links: circuit.linkIds && circuit.linkIds.length > 0 ? circuit.linkIds : null,
     ingress_id: circuit.ingressAddress ?? '',
     egress_id: circuit.egressAddress ?? '',

@@ -28,12 +28,12 @@ export interface Circuits {
   open(request: CircuitRequest): Promise<OpenedCircuit>
   /** Ends a circuit for an administrator. False: there is no such circuit. */
   end(id: string): Promise<boolean>
-  /** Ends the circuits of these sessions, and tells their routers. */
+  /** Ends the circuits of these sessions, and notifies their routers. */
   endOfSessions(sessionIds: readonly string[]): Promise<void>
   /** Ends the circuits to these terminators. */
   endOfTerminators(terminatorIds: readonly string[]): Promise<void>
   /**
-   * Moves the circuits over a link that is gone or out of service to other paths, or ends them. Those that begin or end
+   * Moves the circuits over a link that is deleted or out of service to other paths, or ends them. Those that begin or end
    * at a router that is offline stay; `hasFailed`: for a short time only, because the link carries nothing.
    */
   leaveLink(linkId: string, hasFailed?: boolean): Promise<void>

@@ -12,7 +12,7 @@ export type EndReason =
   | 'idle'
   | 'session'
   | 'terminator'
-  | 'router' // the one where it begins or ends is gone
+  | 'router' // the one where it begins or ends is deleted or offline
   | 'path' // there is no other one
   | 'unknown' // to the routers where it begins or ends
   | 'admin'
@@ -20,7 +20,7 @@ export type EndReason =
 export interface Ending {
   /** Ends circuits at once, in pages. Returns those that it has ended. */
   end(which: Sql, reason: EndReason): Promise<readonly Circuit[]>
-  /** Tells all about circuits whose rows are deleted. `now`: what is under way is lost. */
+  /** Notifies routers, events and costs of circuits whose rows are deleted. `now`: data under way is lost. */
   announce(circuits: readonly Circuit[], reason: EndReason, now: boolean): void
 }
 

@@ -23,7 +23,7 @@ export type MoveDeps = Pick<CircuitDeps, 'db' | 'messages' | 'topology' | 'prese
   readonly circuitEvents: CircuitEvents
 }
 
-/** wire: routers know by this number that the circuit exists. */
+/** wire: routers of 1.1.13 handle a route with this attempt as the reroute of an existing circuit. */
 const MOVE_ATTEMPT = 99_969_996
 /** The host is not asked: routers answer at once. */
 const ROUTE_MS = 5000
@@ -46,7 +46,7 @@ export function circuitMover(deps: MoveDeps): MoveCircuits {
 async function movePage(deps: MoveDeps, ids: readonly string[], options: MoveOptions): Promise<void> {
   const { db } = deps
   const failures = new Map<string, number>()
-  const routers = new Map<string, Set<string>>() // that have been told of a circuit
+  const routers = new Map<string, Set<string>>() // that were sent a route of a circuit
   let circuits = await claimMoves(db, ids)
   while (circuits.length > 0) {
     for (const { id, routerIds } of circuits) {
@@ -105,7 +105,7 @@ async function tryPaths(
         attempt: MOVE_ATTEMPT,
         timeoutMs: ROUTE_MS,
         tags: circuitTags(circuit),
-        egress: undefined, // a router whose end of the circuit is gone must fail, not dial the host again
+        egress: undefined, // a router that has lost its end of the circuit must fail, not dial the host again
       }
       const sent = routePlan(circuit).map((route) => sendRoute(messages, route, options))
       const answers = await Promise.allSettled(sent)
@@ -116,8 +116,8 @@ async function tryPaths(
   return tried
 }
 
-function finish({ messages, circuitEvents }: MoveDeps, circuit: Circuit, told: ReadonlySet<string>): void {
-  const dropped = [...told].filter((routerId) => !circuit.routerIds.includes(routerId))
+function finish({ messages, circuitEvents }: MoveDeps, circuit: Circuit, routed: ReadonlySet<string>): void {
+  const dropped = [...routed].filter((routerId) => !circuit.routerIds.includes(routerId))
   sendUnroute(messages, circuit.id, dropped, true)
   circuitEvents.moved(circuit)
   metrics.circuitMoved.inc({ outcome: 'moved' })

@@ -19,7 +19,7 @@ type OpenDeps = Pick<CircuitDeps, 'db' | 'controllerId' | 'messages' | 'topology
   readonly circuitEvents: CircuitEvents
 }
 
-/** wire: the original selects twice. */
+/** wire: a dial fails after two terminators have failed. */
 const ATTEMPTS = 2
 /** For all routers of a path to answer. The last one waits up to 5 s for the host. */
 const ROUTE_MS = 10_000
@@ -101,7 +101,7 @@ export function circuitOpener(deps: OpenDeps): (request: CircuitRequest) => Prom
     const { sessionId, identityId, serviceId, instanceId, peerData } = request
     const routed: NewCircuit = {
       ...newPath(path),
-      id: newId('short'), // another one for each attempt: what is late for the former does not touch this one
+      id: newId('short'), // new for each attempt: a delayed answer to the previous one must not concern this one
       sessionId,
       identityId,
       serviceId,

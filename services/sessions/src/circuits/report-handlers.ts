@@ -31,13 +31,13 @@ export function circuitReports({ db, services, ending, move }: ReportDeps): read
   /** Refuses circuits that do not run over the router. */
   const isOver = ({ routerIds }: Circuit, { routerId }: RouterChannel): boolean => {
     const isOwn = routerIds.includes(routerId)
-    if (!isOwn) metrics.routerForeign.inc({ subject: 'circuit' })
+    if (!isOwn) metrics.routerMessagesForbidden.inc({ subject: 'circuit' })
     return isOwn
   }
 
   async function closed(circuitId: string, { routerId }: RouterChannel): Promise<void> {
     const circuit = await report({ circuitId, routerId })
-    if (circuit === 'foreign') metrics.routerForeign.inc({ subject: 'circuit' })
+    if (circuit === 'foreign') metrics.routerMessagesForbidden.inc({ subject: 'circuit' })
     else if (circuit !== 'unknown') ending.announce([circuit], 'closed', false)
   }
 
@@ -82,8 +82,8 @@ export function circuitReports({ db, services, ending, move }: ReportDeps): read
     return maxIdleTimeMillis > 0 && nanoseconds >= BigInt(maxIdleTimeMillis) * NANOSECONDS
   }
 
-  /** A router that answers too late carries a circuit that has failed. */
-  async function routedLate(circuitId: string, { routerId, channel }: RouterChannel): Promise<void> {
+  /** A router that answers after the timeout carries a circuit that has failed. */
+  async function routedAfterTimeout(circuitId: string, { routerId, channel }: RouterChannel): Promise<void> {
     const circuit = (await circuitsById(db, [circuitId])).get(circuitId)
     if (!circuit?.routerIds.includes(routerId)) channel.send(unroute(circuitId, true))
   }
@@ -114,7 +114,8 @@ export function circuitReports({ db, services, ending, move }: ReportDeps): read
       type: ctrlType.routeResult,
       prepare: ({ headers, body }, router) => {
         const circuitId = body.toString()
-        return () => (headers.has(routeResultHeader.success) ? routedLate(circuitId, router) : undefined)
+        return () =>
+          headers.has(routeResultHeader.success) ? routedAfterTimeout(circuitId, router) : undefined
       },
     },
   ]

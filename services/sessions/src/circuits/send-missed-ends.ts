@@ -9,7 +9,7 @@ export type Informed = WeakMap<RouterChannel, number | undefined>
 
 export const UNROUTES = 500
 
-/** Tells routers that connect which circuits have ended meanwhile: they may forward them. */
+/** Sends routers that connect the circuits that have ended meanwhile: they may still forward them. */
 export function missedEnds(
   { db, messages }: Pick<CircuitDeps, 'db' | 'messages'>,
   informed: Informed,

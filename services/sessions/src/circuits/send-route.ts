@@ -49,7 +49,7 @@ const destinationTypes: Readonly<Record<StopType, DestinationType>> = {
   link: DestinationType.LINK,
 }
 
-/** Tells a router what to forward, and returns the headers of its answer. Throws RouteFailed. */
+/** Sends a route to a router, and returns the headers of its answer. Throws RouteFailed. */
 export async function sendRoute(
   messages: RouterMessages,
   { routerId, forwards, isLast }: RouterRoute,
@@ -98,7 +98,7 @@ function headersOf(
   throw new RouteFailed(routerId, code, `router ${routerId}: ${text}`)
 }
 
-/** Tells a router to forget the circuit: at once, or when nothing has arrived for a few seconds. */
+/** Makes a router drop the circuit: at once, or when nothing has arrived for a few seconds. */
 export const unroute = (circuitId: string, now: boolean): Outgoing => ({
   type: ctrlType.unroute,
   body: Unroute.encode({ circuitId, now }).finish(),

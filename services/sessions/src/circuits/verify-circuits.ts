@@ -14,7 +14,7 @@ export type VerifyDeps = Pick<CircuitDeps, 'db' | 'messages' | 'presence' | 'log
 
 /** An end that no router has reported, because it or its controller stopped, is found after this time. */
 const LIVE_SECONDS = 15 * 60
-/** Routers report the ends of these circuits to a controller that is gone. */
+/** Routers report the ends of these circuits to a controller that has ended. */
 const DEAD_SECONDS = 60
 const LIMIT = 200
 const INSPECT_MS = 5000

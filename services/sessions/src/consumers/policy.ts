@@ -27,7 +27,7 @@ export const policyConsumer = (source: Source, listener: RevocationListener): Co
 })
 
 /**
- * A session ends with its service, and when a policy or posture takes the service away. A terminator ends with its
+ * A session ends with its service, and when a policy or posture revokes it. A terminator ends with its
  * service; after missed changes, in the sweep.
  */
 export const policyEffects = (listener: RevocationListener): Effects => ({

@@ -2,7 +2,7 @@ import type { Position } from '@overlay/rpc'
 import type { Revocation } from '../domain/revocation.js'
 import type { Sweeper } from '../sweep/sweeper.js'
 
-/** What follows from changes that can take access away. */
+/** Effects of changes that can revoke access. */
 export interface RevocationListener extends Pick<Sweeper, 'wake'> {
   /** Called before they are recorded: grants from before this position do not count in this replica any more. */
   revoked?(schema: string, at: Position): void

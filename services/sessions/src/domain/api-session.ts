@@ -52,8 +52,8 @@ export const hasLimited = ({ fingerprints }: Fingerprints): boolean => fingerpri
 export const fingerprintsAt = ({ fingerprints }: Fingerprints, nowMs: number): string[] =>
   fingerprints === ''
     ? []
-    : fingerprints.split(' ').flatMap((part) => {
-        const [fingerprint = '', end] = part.split('@')
+    : fingerprints.split(' ').flatMap((entry) => {
+        const [fingerprint = '', end] = entry.split('@')
         return end === undefined || Number(end) > nowMs ? [fingerprint] : []
       })
 
@@ -61,5 +61,5 @@ export const fingerprintsAt = ({ fingerprints }: Fingerprints, nowMs: number): s
 export const withoutExpired = ({ fingerprints }: Fingerprints, nowMs: number): string =>
   fingerprints
     .split(' ')
-    .filter((part) => Number(part.split('@')[1] ?? Number.POSITIVE_INFINITY) > nowMs)
+    .filter((entry) => Number(entry.split('@')[1] ?? Number.POSITIVE_INFINITY) > nowMs)
     .join(' ')

@@ -19,7 +19,7 @@ export function clientRouter({ id: _, hostname, supportedProtocols, syncStatus, 
     hostname: hostname ?? '',
     syncStatus: syncStatus ?? 'SYNC_UNKNOWN',
     supportedProtocols: protocols,
-    urls: protocols, // wire: older SDKs read this one
+    urls: protocols, // wire: SDKs before `supportedProtocols` read `urls`
   }
 }
 

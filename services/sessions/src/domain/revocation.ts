@@ -8,7 +8,7 @@ export interface Scope {
   readonly id: string
 }
 
-/** A change that can take access away. */
+/** A change that can revoke access. */
 export interface Revocation extends Scope {
   /** Number of the change in its schema. */
   readonly number: number
@@ -50,7 +50,7 @@ const scopeKinds: Readonly<Record<string, ScopeKind>> = {
   'posture-data': 'identity',
 }
 
-/** Kinds of policy whose changes can take access away. */
+/** Kinds of policy whose changes can revoke access. */
 export const policyKinds: readonly string[] = Object.keys(scopeKinds)
 
 /** For a row whose content is not available. */
@@ -59,7 +59,7 @@ export const unknownPolicyRevocations = ({ kind, id, number }: ChangedRow): Revo
   return scope ? [{ kind: scope, id, number, isPending: true }] : []
 }
 
-/** The deletion of a posture check takes no access away. */
+/** The deletion of a posture check revokes nothing. */
 export function policyRevocations(row: ChangedRow, hasMore: boolean): Revocation[] {
   const { id, number, isDeleted } = row
   const kind = scopeKinds[row.kind]

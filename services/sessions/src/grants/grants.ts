@@ -27,7 +27,7 @@ export interface Grants {
   find(question: AccessQuestion, written: Positions): Grant | undefined
   /** Asks policy. Refusals are those of policy. */
   ask(question: AccessQuestion, context: Context): Promise<Grant>
-  /** A change that can take access away is about to be recorded: older grants do not count any more. */
+  /** A change that can revoke access is about to be recorded: older grants are no longer valid. */
   revoked(schema: string, at: Position): void
   readonly entries: Entries
 }
@@ -46,8 +46,8 @@ interface Flight {
 }
 
 /**
- * A grant counts while the stream of policy is fresh and has not named its identity. The positions of a grant are those
- * of its judgement and do not move: whatever is created by it is compared with all revocations since then.
+ * A grant is valid while the stream of policy is fresh and has not named its identity. The positions of a grant are those
+ * of its evaluation and do not change: whatever is created by it is compared with all revocations since then.
  */
 export function openGrants(
   policy: Pick<Methods<PolicyServiceService>, 'authorize'>,

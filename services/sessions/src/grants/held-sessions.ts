@@ -18,7 +18,7 @@ export interface HeldSessions extends AsyncDisposable {
   /** Undefined: not in memory, or not certain at this position of our change log. */
   find(identityId: string, key: SessionKey, written: Position | undefined): SessionRow | undefined
   /** Looks up or inserts a session, and keeps it unless it ends meanwhile. */
-  keep(look: () => Promise<SessionRow | undefined>): Promise<SessionRow | undefined>
+  keep(find: () => Promise<SessionRow | undefined>): Promise<SessionRow | undefined>
   /** This replica has ended these sessions. */
   ended(ids: readonly string[]): void
   /** The entry has left memory. */
@@ -41,9 +41,9 @@ export async function openHeldSessions(
   log: Logger,
 ): Promise<HeldSessions> {
   const places = new Map<string, Place>() // by id
-  let looks = 0
-  const endedMeanwhile = new Set<string>() // while there are looks
-  let restarts = 0 // what looks find that are under way is not kept
+  let lookups = 0
+  const endedMeanwhile = new Set<string>() // while there are lookups
+  let restarts = 0 // results of lookups under way are not kept
 
   function remove(id: string): void {
     const place = places.get(id)
@@ -56,7 +56,7 @@ export async function openHeldSessions(
   function ended(ids: readonly string[]): void {
     for (const id of ids) {
       remove(id)
-      if (looks > 0) endedMeanwhile.add(id)
+      if (lookups > 0) endedMeanwhile.add(id)
     }
     if (endedMeanwhile.size <= MOST_ENDED) return
     endedMeanwhile.clear()
@@ -94,16 +94,16 @@ export async function openHeldSessions(
       if (!projection.isFresh() || !isAtLeast(projection.position(), written)) return undefined
       return entries.get(identityId)?.sessions.get(keyOf(key))
     },
-    async keep(look) {
+    async keep(find) {
       const before = restarts
-      looks++
+      lookups++
       try {
-        const row = await look()
+        const row = await find()
         if (row && restarts === before && !endedMeanwhile.has(row.id)) put(row)
         return row
       } finally {
-        looks--
-        if (looks === 0) endedMeanwhile.clear()
+        lookups--
+        if (lookups === 0) endedMeanwhile.clear()
       }
     },
     ended,

@@ -5,7 +5,7 @@ import { type FollowLog, followStream } from '@overlay/store/change-log'
 export interface GrantWatch extends AsyncDisposable {
   /** True: what was not dropped is as of at most two seconds ago. */
   isFresh(): boolean
-  /** True: policy is of an earlier release, which does not tell the routers of identities. */
+  /** True: policy is of an earlier release, which does not name the routers of identities. */
   lacksRouters(): boolean
   /** The positions up to which changes have been announced. */
   positions(): Positions

@@ -40,7 +40,7 @@ export const edgeRouters = ({ db, identity, pki, waitForFollowers }: RouterDeps)
             ...offline,
             ...(connection && { ...connection, isOnline: true }),
             ...enrollments.get(id),
-            fingerprint: fingerprint ?? undefined, // wire: left out, not null
+            fingerprint: fingerprint ?? undefined, // wire: absent, not null, before the router has enrolled
           }
         })
       },

@@ -23,7 +23,7 @@ export const links = (administration: LinkAdministration): Kind =>
         if (!(await administration.setLink(id, settings))) throw notFound(link.called, id)
         return { id, position: undefined }
       },
-      // wire: succeeds also if there is no such link; routers may still have it
+      // wire: DELETE of an unknown link answers 200, and routers receive the fault
       async delete({ id }) {
         await administration.deleteLink(id)
         return { id, position: undefined }

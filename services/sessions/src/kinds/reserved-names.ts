@@ -11,7 +11,7 @@ type Writes = Pick<KindOperations, 'create' | 'update'>
 
 /**
  * Another request has changed the router since its name was reserved. Not a Fault: a replica whose last sight of the
- * router is outdated must look again in a transaction.
+ * router is outdated must read again in a transaction.
  */
 class NameNotReserved extends Error {}
 

@@ -21,7 +21,7 @@ export const sessions = (policy: Policy, names: Names): Kind =>
       return rows.map((row, i) => ({
         ...wireMembers(row),
         edgeRouters: edgeRoutersOf(routerIds[i] ?? [], routers),
-        // wire: never null; a policy that is gone is left out
+        // wire: an empty list, not null; deleted policies are left out
         servicePolicies: (row.servicePolicies ?? [])
           .filter(exists)
           .map((id) => referenceTo(servicePolicy, id, policyNames.get(id))),

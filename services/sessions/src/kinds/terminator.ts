@@ -31,7 +31,7 @@ export const terminators = (policyConsumer: Pick<Consumer, 'catchUp'>): Kind =>
         if (!before && !exists('services', next.service)) throw notFound('service', next.service)
         if (isWritten('router') && !exists('transit-routers', router)) throw notFound('router', router)
         return {
-          service: before?.service ?? next.service, // wire: accepted and ignored
+          service: before?.service ?? next.service, // wire: PUT and PATCH accept another service and ignore it
           binding: next.binding || (address.startsWith('udp:') ? 'udp' : 'transport'),
         }
       },

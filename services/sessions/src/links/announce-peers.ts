@@ -12,9 +12,9 @@ export interface PeersOptions {
   readonly gatherMs?: number
 }
 
-/** Tells the routers of this replica which routers of all replicas they can have links with. */
+/** Announces to the routers of this replica the routers of all replicas that they can have links with. */
 export interface Peers extends Disposable {
-  /** Tells the router all others. */
+  /** Announces all others to the router. */
   connected(router: RouterChannel): void
 }
 
@@ -22,19 +22,19 @@ const GATHER_MS = 25
 
 /**
  * Gathers changes for some milliseconds and encodes them once for all routers. A router without link listeners is
- * mentioned only if it has had listeners before: nobody dials it.
+ * mentioned only if it has had listeners before: no router dials it.
  */
 export function openPeers({ presence, routers, channels, gatherMs = GATHER_MS }: PeersOptions): Peers {
-  const told = new Map<string, Buffer>() // by router, the last change
+  const announced = new Map<string, Buffer>() // by router, the last change
   const healthy = new Map<string, Buffer>() // of these, routers that are online
   const changed = new Set<string>()
   const joined = new Set<RouterChannel>()
   let timer: NodeJS.Timeout | undefined
 
-  /** Undefined: there is nothing to tell. */
+  /** Undefined: nothing has changed. */
   function changeOf(routerId: string): Buffer | undefined {
     const [newest] = presence.of(routerId)
-    const last = told.get(routerId)
+    const last = announced.get(routerId)
     const isRemoved = !newest && !routers.get(routerId)
     if (!last && !isRemoved && listenersOf(newest).length === 0) return undefined
     const change = newest
@@ -44,8 +44,8 @@ export function openPeers({ presence, routers, channels, gatherMs = GATHER_MS }:
           state: isRemoved ? PeerState.REMOVED : PeerState.UNHEALTHY,
         })
     if (last?.equals(change)) return undefined
-    if (isRemoved) told.delete(routerId)
-    else told.set(routerId, change)
+    if (isRemoved) announced.delete(routerId)
+    else announced.set(routerId, change)
     if (newest) healthy.set(routerId, change)
     else healthy.delete(routerId)
     return change

@@ -8,7 +8,7 @@ type LinkEventType =
   | 'routerLinkKnown'
   | 'routerLinkDisconnectedDest'
 
-/** wire: events about links that are not known have all members, and only the id has a value. */
+/** wire: an event about an unknown link has all members; those but the id are empty. */
 export function emitLinkEvent(
   events: FabricEvents,
   type: LinkEventType,

@@ -1,12 +1,11 @@
 import type { LinkRow } from '../store/link.js'
 
-/** Who follows the links in memory. */
 export interface LinkListener {
   changed(link: LinkRow): void
   deleted(link: LinkRow): void
 }
 
-/** A copy of the rows of all links. Changes may arrive late, twice, and out of order. */
+/** A copy of the rows of all links. Changes may be delayed, duplicated and reordered. */
 export interface LinkMemory {
   get(id: string): LinkRow | undefined
   all(): Iterable<LinkRow>

@@ -125,7 +125,7 @@ export function openLinkReports({
             emitLinkEvent(events, stored.has(link.id) ? 'routerLinkNew' : 'routerLinkKnown', link)
           }
         }
-        metrics.routerForeign.inc({ subject: 'link' }, count - own)
+        metrics.routerMessagesForbidden.inc({ subject: 'link' }, count - own)
       })
     },
 
@@ -140,7 +140,7 @@ export function openLinkReports({
         const { routerId } = router
         const link = table.get(id)
         if (link && link.sourceId !== routerId && link.destinationId !== routerId) {
-          metrics.routerForeign.inc({ subject: 'link' })
+          metrics.routerMessagesForbidden.inc({ subject: 'link' })
           return
         }
         const isDuplicate = subject === FaultSubject.LINK_DUPLICATE

@@ -52,16 +52,16 @@ export interface LinkTable extends AsyncDisposable {
 }
 
 const SUBJECT = 'overlay.sessions.links'
-const ROWS_PER_HINT = 1000
+const ROWS_PER_NOTIFICATION = 1000
 const CHECK_MS = 2000
-const CHECKS_PER_CHECK = 5 // while hints arrive
+const CHECKS_PER_CHECK = 5 // while notifications arrive
 const FORGET_CHECKS = 30
 const MESSAGES_PER_STATEMENT = 50
 /** They are applied to memory in one turn. */
 const ROWS_PER_STATEMENT = 2000
 const LIMITS = { limit: MESSAGES_PER_STATEMENT, sizeLimit: ROWS_PER_STATEMENT }
 
-interface Hint {
+interface Notification {
   readonly replicaId: string
   readonly changed: readonly LinkRow[]
   readonly deleted: readonly DeletedLink[]
@@ -71,7 +71,7 @@ interface Hint {
 type Report = { readonly links: readonly ReportedLink[] } | { readonly fault: LinkFault }
 
 /**
- * Replicas send each other the rows that they have changed. A replica that has lost a hint, or cannot receive any,
+ * Replicas send each other the rows that they have changed. A replica that has lost a notification, or cannot receive any,
  * notices by the sums of the rows within some seconds and reads all of them.
  */
 export async function openLinkTable(options: LinkTableOptions): Promise<LinkTable> {
@@ -79,17 +79,17 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
   const memory = openLinkMemory(listener)
   let checks = 0
   let differed = false
-  const outage = openOutage((err) => log.warn({ err }, 'links not read; going on with those in memory'), {
+  const outage = openOutage((err) => log.warn({ err }, 'links not read; memory may be stale'), {
     lastsMs: 0,
   })
   let isUnsure = false // the last write may have had its effect
 
   function share(changed: readonly LinkRow[], deleted: readonly LinkRow[] = []): void {
     memory.apply(changed, deleted)
-    const gone = deleted.map(({ id, version }) => ({ id, version }))
-    for (const [changes, deletions] of chunks(changed, gone)) {
-      const hint: Hint = { replicaId, changed: changes, deleted: deletions }
-      bus.publish(SUBJECT, hint)
+    const versions = deleted.map(({ id, version }) => ({ id, version }))
+    for (const [changes, deletions] of chunks(changed, versions)) {
+      const notification: Notification = { replicaId, changed: changes, deleted: deletions }
+      bus.publish(SUBJECT, notification)
     }
   }
 
@@ -110,7 +110,7 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
     if (connected && !differed && checks % CHECKS_PER_CHECK !== 0) return
     const [stored, own] = [await sumOfLinks(db), memory.sums()]
     const differs = stored.count !== own.count || stored.versions !== own.versions
-    // a hint may be under way
+    // a notification may be under way
     if (differs && (differed || !connected)) await load()
     differed = differs && !differed && connected
   }
@@ -175,9 +175,9 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
     { ...LIMITS, sizeOf: (list) => list.length },
   )
 
-  const hints = bus.subscribe(SUBJECT, (message) => {
-    const hint = message as Hint
-    if (hint.replicaId !== replicaId) memory.apply(hint.changed, hint.deleted)
+  const notifications = bus.subscribe(SUBJECT, (message) => {
+    const notification = message as Notification
+    if (notification.replicaId !== replicaId) memory.apply(notification.changed, notification.deleted)
   })
   const reconnects = bus.onChange((connected) => connected && void safely(load))
   await load()
@@ -211,7 +211,7 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
       return deleted
     },
     async [Symbol.asyncDispose]() {
-      hints[Symbol.dispose]()
+      notifications[Symbol.dispose]()
       reconnects[Symbol.dispose]()
       await checking[Symbol.asyncDispose]()
       outage[Symbol.dispose]()
@@ -233,6 +233,6 @@ function newest(links: readonly ReportedLink[]): readonly ReportedLink[] {
 const byId = (rows: readonly LinkRow[]): Map<string, LinkRow> => new Map(rows.map((row) => [row.id, row]))
 
 function* chunks<A, B>(some: readonly A[], others: readonly B[]): Iterable<[readonly A[], readonly B[]]> {
-  for (let at = 0; at < Math.max(some.length, others.length); at += ROWS_PER_HINT)
-    yield [some.slice(at, at + ROWS_PER_HINT), others.slice(at, at + ROWS_PER_HINT)]
+  for (let at = 0; at < Math.max(some.length, others.length); at += ROWS_PER_NOTIFICATION)
+    yield [some.slice(at, at + ROWS_PER_NOTIFICATION), others.slice(at, at + ROWS_PER_NOTIFICATION)]
 }

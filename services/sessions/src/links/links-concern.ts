@@ -27,9 +27,9 @@ export interface LinksDeps {
   readonly events: FabricEvents
   readonly log: Logger
   readonly sweepMs?: number
-  /** After so long the links of a router that is offline are gone. */
+  /** After this time the links of an offline router are deleted. */
   readonly graceMs?: number
-  /** Within so long after it connects a router reports all its links. */
+  /** Within this time after it connects, a router reports all its links. */
   readonly confirmMs?: number
 }
 
@@ -37,7 +37,7 @@ export interface LinksDeps {
 export interface LinkAdministration {
   /** Circuits leave a link that is down. Undefined: there is no such link. */
   setLink(id: string, settings: LinkSettings): Promise<LinkRow | undefined>
-  /** Routers close the link, and usually dial again. If it is unknown, all routers are told. */
+  /** Routers close the link, and usually dial again. If it is unknown, all routers receive the fault. */
   deleteLink(id: string): Promise<void>
 }
 
@@ -46,7 +46,7 @@ const GRACE_MS = 15_000
 const LEAVES_AT_A_TIME = 50
 const LINKS_AT_A_TIME = 250
 
-/** Tells routers of each other and follows the links that they build. */
+/** Announces routers to each other and follows the links that they build. */
 export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & AsyncDisposable {
   const { topology, presence, routers, messages, leaveLink, events, log } = deps
   const { sweepMs = SWEEP_MS, graceMs = GRACE_MS } = deps
@@ -94,7 +94,7 @@ export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & As
         LinkMetrics,
         async (measured, _, { routerId }) => {
           if (measured.sourceId !== routerId) {
-            metrics.routerForeign.inc({ subject: 'link' })
+            metrics.routerMessagesForbidden.inc({ subject: 'link' })
             return
           }
           for (const page of pagesOf(table.of(routerId), LINKS_AT_A_TIME)) {

@@ -3,11 +3,11 @@ import { isAway } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { RouterChannel } from '../channel/router-channel.js'
 
-/** Repeats work while the database is away and the router is connected. The work may have had its effect before. */
+/** Repeats work while the database is unavailable and the router is connected. The work may have had its effect before. */
 export type Persist = <T>(work: (isRepeated: boolean) => Promise<T>) => Promise<T>
 
 /**
- * Runs tasks one at a time, in order. Resolves when the task has ended, or before if the database is away: what waits for
+ * Runs tasks one at a time, in order. Resolves when the task has ended, or before if the database is unavailable: what waits for
  * it holds up no other messages of the router, unless more than `limit` links wait.
  */
 export type ReportQueue = (links: number, task: (persist: Persist) => Promise<void>) => Promise<void>
@@ -41,7 +41,7 @@ export function openReportQueue(
     }
   }
 
-  /** Waits for the task or until the database is away. Failures of the task are logged if its message no longer waits. */
+  /** Waits for the task or until the database is unavailable. Failures of the task are logged if its message no longer waits. */
   async function whileHeld(running: Promise<void>): Promise<void> {
     const { promise: released, resolve } = Promise.withResolvers<void>()
     held.add(resolve)

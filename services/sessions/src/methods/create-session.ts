@@ -41,7 +41,7 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
   }
   return async (request, callContext) => {
     const { identityId, apiSessionId, isAdmin } = callContext.caller
-    const type = request.type === '' ? 'Dial' : request.type // wire: nothing means Dial
+    const type = request.type === '' ? 'Dial' : request.type // wire: a body without a type creates a Dial session
     if (type !== 'Dial' && type !== 'Bind') throw invalid('type', 'invalid session type', type)
     const tags = request.tags.length > 0 ? tagsOf(JSON.parse(Buffer.from(request.tags).toString())) : {}
     const { serviceId, apiSessionAt = callContext.positions.identity } = request
@@ -104,7 +104,7 @@ async function authorizedPositions(
 const lower = (a: Position, b: Position): Position =>
   a.timeline === b.timeline && b.number < a.number ? b : a
 
-/** wire: all of the detail but `servicePolicies`. */
+/** wire: the answer of POST /sessions has all members of the detail but `servicePolicies`. */
 function response(row: SessionRow, serviceName: string, edgeRouters: EdgeRouters): Buffer {
   const { id, token, type, apiSessionId, identityId, serviceId, tags } = row
   const answer = {

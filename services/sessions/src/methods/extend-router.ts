@@ -3,7 +3,7 @@ import { Fault, type Methods, type SessionsServiceService } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
 import type { Deps } from './method-deps.js'
 
-/** Replaces the certificates of the router that presents its own. wire: one that has expired is good enough. */
+/** Replaces the certificates of the router that presents its own. wire: an expired certificate is accepted. */
 export const extendRouter =
   ({ certificates }: Pick<Deps, 'certificates'>): Methods<SessionsServiceService>['extendRouter'] =>
   async ({ csrPem, serverCsrPem, peerCertificates: [der] }, context) => {

@@ -21,7 +21,7 @@ export const inspect =
   (deps: InspectDeps): Methods<SessionsServiceService>['inspect'] =>
   async ({ pattern, values: requestedValues }) => {
     const matches = matcherOf(pattern)
-    if (typeof matches === 'string') return { errors: [matches], values: [] } // wire: no refusal
+    if (typeof matches === 'string') return { errors: [matches], values: [] } // wire: an invalid pattern answers 200 with an error in `errors`
     if (requestedValues.length > MAX_VALUES) throw invalid('requestedValues', `at most ${MAX_VALUES} values`)
     const { directory, presence } = deps
     const replicas = [...presence.replicas()].filter(matches).sort()
@@ -41,7 +41,7 @@ interface Answer {
   readonly values: readonly InspectedValue[]
 }
 
-/** wire: the syntax is that of Go; it is matched in linear time. */
+/** wire: patterns have the syntax of Go, matched in linear time. */
 function matcherOf(pattern: string): ((text: string) => boolean) | string {
   if (pattern.length > MAX_PATTERN_LENGTH) return `a pattern of more than ${MAX_PATTERN_LENGTH} characters`
   try {

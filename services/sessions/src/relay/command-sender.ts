@@ -52,7 +52,7 @@ const ACKNOWLEDGE_MS = 250
 const MAX_PENDING = 10_000
 const POLL_MS = 50
 
-/** Commands go over the bus; through the database while it is away, and where no replica acknowledges them. */
+/** Commands go over the bus; through the database while it is unavailable, and where no replica acknowledges them. */
 export function openCommandSender(options: CommandOptions): CommandSender {
   const { db, bus, log, acknowledgeMs = ACKNOWLEDGE_MS } = options
   const from = randomUUID()
@@ -81,8 +81,8 @@ export function openCommandSender(options: CommandOptions): CommandSender {
           reject(err)
         },
       }
-      const late = new Error(`replica ${replicaId} has not answered within ${limitMs} ms`)
-      const over = setTimeout(() => waiting.fail(late), limitMs)
+      const timeout = new Error(`replica ${replicaId} has not answered within ${limitMs} ms`)
+      const over = setTimeout(() => waiting.fail(timeout), limitMs)
       const unacknowledged = setTimeout(() => void store(waiting), acknowledgeMs)
       pending.set(command.id, waiting)
       if (bus.connected() && fitsBus(command)) bus.publish(commandSubject(replicaId), command)

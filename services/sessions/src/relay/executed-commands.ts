@@ -25,7 +25,7 @@ const dropped: Promise<CommandOutcome> = Promise.resolve({
   answer: { failure: 'the answer is no longer kept', isOffline: false },
 })
 
-/** Ids are kept for longer than answers: a command may arrive late, and an id needs little memory. */
+/** Ids are kept for longer than answers: a command may be delayed, and an id needs little memory. */
 export function executedCommands({
   maxBytes = MAX_BYTES,
   now = () => performance.now(),

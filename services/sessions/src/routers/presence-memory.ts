@@ -7,6 +7,7 @@ interface PresenceChange {
   readonly incarnation: string
   readonly version: number
   readonly saved?: readonly PresenceRow[]
+  /** Ids of routers. The member keeps its name: replicas of 0.1.0 read it. */
   readonly gone?: readonly string[]
 }
 
@@ -19,7 +20,7 @@ export interface PresenceMemory extends RouterPresence {
   load(replica: ReplicaPresence): void
   drop(replicaId: string): void
   /** Drops the replicas that are not live, if `drops`. Returns those whose rows must be read. */
-  look(live: readonly ReplicaRow[], drops: boolean): string[]
+  compare(live: readonly ReplicaRow[], drops: boolean): string[]
 }
 
 interface Replica {
@@ -83,7 +84,7 @@ export function openPresenceMemory(ownId: string | undefined): PresenceMemory {
     if (!replica) return
     replicas.delete(replicaId)
     for (const routerId of replica.routerIds) write(replicaId, routerId, undefined)
-    for (const { replicaGone } of listeners) replicaGone?.(replicaId)
+    for (const { replicaEnded } of listeners) replicaEnded?.(replicaId)
   }
 
   return {
@@ -120,12 +121,12 @@ export function openPresenceMemory(ownId: string | undefined): PresenceMemory {
       replicas.set(id, { incarnation, version, routerIds })
       for (const row of rows) put(id, row)
       for (const routerId of routerIds) if (!loaded.has(routerId)) remove(id, routerId)
-      if (before && !isSame) for (const { replicaGone } of listeners) replicaGone?.(id)
+      if (before && !isSame) for (const { replicaEnded } of listeners) replicaEnded?.(id)
     },
 
     drop,
 
-    look(live, drops) {
+    compare(live, drops) {
       const ids = new Set(live.map(({ id }) => id))
       if (drops) for (const id of replicas.keys()) if (id !== ownId && !ids.has(id)) drop(id)
       const isStale = ({ id, incarnation, version }: ReplicaRow): boolean => {

@@ -29,27 +29,27 @@ export interface PresenceOptions {
 
 /** The presence of routers, and what this replica writes of its own. */
 export interface OwnPresence extends RouterPresence, AsyncDisposable {
-  /** Replaces the row of a router. Resolves once it is written, or refused; fails while the database is away. */
+  /** Replaces the row of a router. Resolves once it is written, or refused; fails while the database is unavailable. */
   put(row: PresenceRow): Promise<void>
   /** Its row is deleted soon. */
   remove(routerId: string): void
-  /** Resolves when all changes before the call are written. Fails while the database is away. */
+  /** Resolves when all changes before the call are written. Fails while the database is unavailable. */
   saved(): Promise<void>
   /** Another process has the id of this replica: its routers must leave. */
   onLost(listener: () => void): void
 }
 
-/** A lease of 6 s is renewed every 2 s: a replica that dies is gone within 6 s. */
+/** A lease of 6 s is renewed every 2 s: a replica that dies is dropped within 6 s. */
 const LEASE_MS = 6000
 const ROWS_PER_WRITE = 200
-const HINT_BYTES = 512 * 1024
-const CLEANUP_LOOKS = 30
+const NOTIFICATION_BYTES = 512 * 1024
+const CLEANUP_POLLS = 30
 const MARGIN_MS = 20
 
 const SUBJECT = 'overlay.sessions.presence'
 
-/** What replicas tell each other. Without rows: they are to be read. */
-interface Hint {
+/** Notification to other replicas. Without rows: they must be read. */
+interface Notification {
   readonly id: string
   readonly incarnation: string
   readonly version: number
@@ -58,20 +58,19 @@ interface Hint {
   readonly isStopped?: boolean
 }
 
-/** Renews the lease of this replica, writes its rows, and follows those of the others by hints and by looks. */
+/** Renews the lease of this replica, writes its rows, and follows those of the others by notifications and by polling. */
 export async function openPresence(options: PresenceOptions): Promise<OwnPresence> {
   const { db, bus, log, replicaId, leaseMs = LEASE_MS } = options
   const own = replicaId === undefined ? undefined : { id: replicaId, incarnation: randomUUID() }
   const memory = openPresenceMemory(replicaId)
   const rows = new Map<string, PresenceRow>() // of this replica
   const dirty = new Set<string>()
-  const refused = new Set<string>() // by the database, each alone: a look tries again
+  const refused = new Set<string>() // rows that the database refuses; retried rarely
   let lost: (() => void) | undefined
-  let looks = 0
-  const outage = openOutage(
-    (err) => log.warn({ err }, 'presence of routers not looked at; going on with what is in memory'),
-    { lastsMs: 0 },
-  )
+  let polls = 0
+  const outage = openOutage((err) => log.warn({ err }, 'presence of routers not read; memory may be stale'), {
+    lastsMs: 0,
+  })
   let isStopped = false
 
   let version = 0
@@ -87,9 +86,9 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
         if (written === undefined)
           throw new Fault('UNAVAILABLE', undefined, new Error('the replica has no lease'))
         version = written
-        const hint: Hint = { ...own, version, saved, gone }
-        const isSmall = JSON.stringify(hint).length < HINT_BYTES
-        bus.publish(SUBJECT, isSmall ? hint : { ...own, version })
+        const notification: Notification = { ...own, version, saved, gone }
+        const isSmall = JSON.stringify(notification).length < NOTIFICATION_BYTES
+        bus.publish(SUBJECT, isSmall ? notification : { ...own, version })
       } catch (err) {
         const isOfOneRow = !isAway(err) && ids.length === 1
         if (isOfOneRow) log.error({ err, routerId: ids[0] }, 'presence of a router cannot be written')
@@ -101,8 +100,8 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
   })
 
   /**
-   * Until then, replicas without a lease are not gone: the database was away for longer than a lease, or has lost all of
-   * them in a crash, and each replica renews its own when it looks next.
+   * Until then, replicas without a lease are not dropped: the database was unavailable for longer than a lease, or has lost all of
+   * them in a crash, and each replica renews its own at its next poll.
    */
   let renewedBy = Number.NEGATIVE_INFINITY
   let lookedAt = performance.now()
@@ -127,15 +126,15 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
   }
 
   async function follow(live: readonly ReplicaRow[]): Promise<void> {
-    const stale = memory.look(live, performance.now() > renewedBy)
+    const stale = memory.compare(live, performance.now() > renewedBy)
     if (stale.length > 0) for (const replica of await presenceOf(db, stale)) memory.load(replica)
-    // a look of its own when the next lease ends: not up to two seconds later
+    // polls again when the next lease ends: not up to two seconds later
     const others = live.filter(({ id }) => id !== own?.id)
     const nextMs = Math.min(...others.map(({ leaseMs }) => leaseMs)) + MARGIN_MS
-    if (nextMs < everyMs) expiry = setTimeout(() => void look(), nextMs)
+    if (nextMs < everyMs) expiry = setTimeout(() => void poll(), nextMs)
   }
 
-  const look = coalesced(async () => {
+  const poll = coalesced(async () => {
     clearTimeout(expiry)
     const startedAt = performance.now()
     try {
@@ -143,7 +142,7 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
       if (startedAt - lookedAt > leaseMs) renewedBy = startedAt + leaseMs
       lookedAt = startedAt
       await follow(live)
-      if (looks++ % CLEANUP_LOOKS === 0) {
+      if (polls++ % CLEANUP_POLLS === 0) {
         await deleteDeadReplicas(db)
         for (const id of refused) dirty.add(id)
         refused.clear()
@@ -161,16 +160,16 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
     memory.load({ ...own, version: 0, rows: [] })
     bus.publish(SUBJECT, { ...own, version: 0 })
   }
-  const hints = bus.subscribe(SUBJECT, (message) => {
-    const hint = message as Hint
-    if (hint.id === own?.id) {
-      if (hint.incarnation !== own.incarnation) void look()
-    } else if (hint.isStopped) memory.drop(hint.id)
-    else if (!memory.apply(hint)) void look()
+  const notifications = bus.subscribe(SUBJECT, (message) => {
+    const notification = message as Notification
+    if (notification.id === own?.id) {
+      if (notification.incarnation !== own.incarnation) void poll()
+    } else if (notification.isStopped) memory.drop(notification.id)
+    else if (!memory.apply(notification)) void poll()
   })
-  const reconnects = bus.onChange((connected) => connected && void look())
-  await look()
-  const looking = setInterval(() => void look(), everyMs)
+  const reconnects = bus.onChange((connected) => connected && void poll())
+  await poll()
+  const polling = setInterval(() => void poll(), everyMs)
 
   return {
     ...memory,
@@ -184,7 +183,7 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
       if (!rows.delete(routerId)) return
       dirty.add(routerId)
       if (own) memory.remove(own.id, routerId)
-      flush().catch(() => undefined) // the next look tries again
+      flush().catch(() => undefined) // the next poll tries again
     },
     saved: flush,
     onLost(listener) {
@@ -192,10 +191,10 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
     },
     async [Symbol.asyncDispose]() {
       isStopped = true
-      clearInterval(looking)
-      hints[Symbol.dispose]()
+      clearInterval(polling)
+      notifications[Symbol.dispose]()
       reconnects[Symbol.dispose]()
-      await look()
+      await poll()
       outage[Symbol.dispose]()
       clearTimeout(expiry)
       if (!own) return

@@ -29,5 +29,5 @@ export interface PresenceListener {
   /** A router has connected to its first replica, disconnected from its last one, or changed its link listeners. */
   routerChanged?(routerId: string): void
   /** The process of a replica has stopped, or its lease has ended. Another process may have its id already. */
-  replicaGone?(replicaId: string): void
+  replicaEnded?(replicaId: string): void
 }

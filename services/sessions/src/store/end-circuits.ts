@@ -64,7 +64,7 @@ export const ended = {
                                            ${circuits.map(({ version }) => version)}::int[]))`,
 }
 
-/** Deletes at most `limit` circuits, and keeps for each of their routers that it must be told. */
+/** Deletes at most `limit` circuits, and stores for each of their routers that it must receive an unroute. */
 export async function endCircuits(db: Db, which: Sql, limit: number): Promise<readonly Circuit[]> {
   const { rows } = await db.query<Circuit>(sql`
     with ${RELAXED},

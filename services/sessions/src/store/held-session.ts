@@ -13,7 +13,7 @@ export interface HeldSession {
   readonly token: string
 }
 
-/** Finds sessions. Calls that arrive during a query share the next one. */
+/** Finds sessions. Concurrent calls are batched. */
 export const heldSessions = (db: Database) =>
   batch<SessionKey, HeldSession | undefined>(async (keys) => {
     const { rows } = await db.query<HeldSession & { place: number }>(

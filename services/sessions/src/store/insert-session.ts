@@ -12,11 +12,11 @@ export interface NewSession
     SessionRow,
     'type' | 'apiSessionId' | 'identityId' | 'serviceId' | 'servicePolicies' | 'tags'
   > {
-  /** Positions of the authorization in the streams that can take this access away again. */
+  /** Positions of the authorization in the streams that can revoke this access. */
   readonly authorized: Positions
 }
 
-/** Streams that can take an access away. */
+/** Streams that can revoke an access. */
 const guards = ['identity', 'policy'] as const
 
 interface Inserted {
@@ -31,7 +31,7 @@ export type InsertSession = (request: NewSession) => Promise<SessionRow | undefi
  * Inserts the session, or finds the existing one. Undefined: a change that concerns this access has been followed past
  * the positions of the authorization, and a new authorization is necessary. The function `make_sessions` locks the rows
  * of `followed` before it compares; a follower locks them before it records a revocation. So either the create sees
- * the revocation, or the sweep sees the session. Creates that arrive at the same time share one statement.
+ * the revocation, or the sweep sees the session. Concurrent creates are batched.
  */
 export function sessionInserter(
   db: Database,

@@ -167,8 +167,8 @@ export async function deleteFailedLinks(db: Db, faults: readonly LinkFault[]): P
 export async function deleteLinks(db: Db, ids: readonly string[]): Promise<readonly LinkRow[]> {
   const { rows } = await db.query<LinkRow>(
     sql`
-    with gone as (select id from link where id = any(${ids}) order by id for update)
-    delete from link where id in (select id from gone)
+    with found as (select id from link where id = any(${ids}) order by id for update)
+    delete from link where id in (select id from found)
  returning ${columns}`,
     'delete-links',
   )

@@ -29,7 +29,7 @@ export async function takeReplicaId(
   leaseMs: number,
 ): Promise<void> {
   await db.query(sql`
-    with gone as (delete from presence where replica_id = ${id})
+    with deleted as (delete from presence where replica_id = ${id})
     insert into replica (id, incarnation, lease_ends_at)
     values (${id}, ${incarnation}, now() + make_interval(secs => ${leaseMs / 1000}))
         on conflict (id) do update
@@ -37,7 +37,7 @@ export async function takeReplicaId(
 }
 
 export interface Renewal {
-  /** `lost`: another process has the id. `new`: the row was gone, and so are its presence rows. */
+  /** `lost`: another process has the id. `new`: the row was deleted, and so were its presence rows. */
   readonly lease: 'renewed' | 'new' | 'lost'
   /** Replicas whose lease lives; the own one as before the renewal. */
   readonly live: readonly ReplicaRow[]
@@ -94,13 +94,13 @@ export async function writePresence(
   db: Db,
   { id, incarnation }: Incarnation,
   saved: readonly PresenceRow[],
-  gone: readonly string[],
+  removed: readonly string[],
   last: number,
 ): Promise<number | undefined> {
   const { rows } = await db.query<{ version: number }>(sql`
     with own as (select from replica where id = ${id} and incarnation = ${incarnation}),
     deleted as (
-      delete from presence where replica_id = ${id} and router_id = any(${gone}) and exists (select from own)
+      delete from presence where replica_id = ${id} and router_id = any(${removed}) and exists (select from own)
     ),
     written as (
       insert into presence (router_id, replica_id, hostname, supported_protocols, sync_status, version_info,

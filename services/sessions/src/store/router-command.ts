@@ -1,7 +1,7 @@
 import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 
-/** A command and its answer are JSON; this table does not look into them. */
+/** A command and its answer are JSON; this module does not read them. */
 export interface StoredCommand {
   readonly id: string
   readonly command: unknown

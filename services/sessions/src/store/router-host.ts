@@ -10,7 +10,7 @@ import {
 /** Of the link listeners that a router has reported. */
 export type AddressesIn = (linkListeners: Buffer) => readonly string[]
 
-/** Told once of each router with a certificate that cannot be read: it counts as one without hosts. */
+/** Called once for each router whose certificate cannot be read: it counts as one without hosts. */
 export type NoteUnreadable = (routerId: string, err: unknown) => void
 
 /**

@@ -50,7 +50,7 @@ export async function connectionsOf(
   return new Map(rows.map(({ id, ...connection }) => [id, connection]))
 }
 
-/** One connection of each router: that of the replica that has told it most. */
+/** One connection of each router: that of the replica that has synchronized it, else the newest. */
 const bestPresence = (ids: readonly string[]): Sql => sql`
   select distinct on (router_id) router_id, hostname, supported_protocols, sync_status, version_info
     from live_presence where router_id = any(${ids})
@@ -73,7 +73,7 @@ export async function clientRoutersOf(db: Db, ids: readonly string[]): Promise<C
   return new Map(rows.map((row) => [row.id, clientRouter(row)]))
 }
 
-/** The same for hot paths: calls that arrive during a query share the next one. */
+/** The same, batched. */
 export const batchedClientRouters = (db: Db) =>
   batch<readonly string[], ClientRouters>(async (requests) => {
     const all = await clientRoutersOf(db, [...new Set(requests.flat())])

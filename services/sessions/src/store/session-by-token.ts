@@ -10,7 +10,7 @@ export interface TokenSession {
   readonly serviceId: string
 }
 
-/** Looks sessions up by token; requests at the same time share a statement. */
+/** Finds sessions by token; concurrent requests are batched. */
 export function sessionsByToken(db: Database): (token: string) => Promise<TokenSession | undefined> {
   return batch<string, TokenSession | undefined>(async (tokens) => {
     const { rows } = await db.query<TokenSession>(

@@ -39,7 +39,7 @@ export async function circuitsOfReplica(db: Db, replicaId: string): Promise<Read
   return new Map(rows.map(({ id, circuits }) => [id, circuits]))
 }
 
-/** Deletes the costs of replicas that are gone, and those of an earlier run of this one. */
+/** Deletes the costs of replicas that have ended, and those of an earlier run of this one. */
 export async function deleteCostsOf(
   db: Db,
   which: 'others' | 'one',

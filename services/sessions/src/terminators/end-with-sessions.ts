@@ -35,7 +35,7 @@ export function endWithSessions({ changeLog, endCircuits, log }: SessionEndDeps)
 
   const endOf = batch<readonly string[], void>(async (lists) => {
     const ids = lists.flat()
-    // every replica is told of every session, and most sessions have no terminators
+    // every replica is notified of every session, and most sessions have no terminators
     if (await haveTerminators(changeLog.db, ids)) await end(sql`session_id = any(${ids})`)
     return lists.map(() => undefined)
   })

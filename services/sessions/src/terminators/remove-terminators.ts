@@ -36,7 +36,7 @@ export function terminatorRemover(
   const run = batch<TerminatorRemoval, readonly string[]>((removals) => removeAll(deps, removals))
   return async (removal) => {
     const foreign = await run(removal)
-    if (foreign.length > 0) metrics.routerForeign.inc({ subject: 'terminator' })
+    if (foreign.length > 0) metrics.routerMessagesForbidden.inc({ subject: 'terminator' })
     return foreign
   }
 }

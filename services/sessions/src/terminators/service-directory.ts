@@ -50,11 +50,11 @@ export async function openServiceDirectory(source: Source, log: Logger): Promise
   }
 }
 
-async function lookUp<T>(projection: Projection, look: () => T | undefined): Promise<T | undefined> {
-  const found = look()
+async function lookUp<T>(projection: Projection, find: () => T | undefined): Promise<T | undefined> {
+  const found = find()
   if (found !== undefined) return found
   await bestEffort(projection.schema, projection.catchUp(AbortSignal.timeout(WAIT_MS)))
-  return look()
+  return find()
 }
 
 const decodeService = payloadDecoder(service)

@@ -138,7 +138,7 @@ function reachable(rows: readonly CandidateRow[], { pathCost }: TargetRequest, c
   })
 }
 
-/** wire: clients see these texts. */
+/** wire: the texts with which a dial fails at the client. */
 async function refusalFor(
   db: Database,
   { serviceId, instanceId }: TargetRequest,

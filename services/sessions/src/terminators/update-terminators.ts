@@ -83,7 +83,7 @@ export function refusalOf(
   const refused = (text: string) => new AccessRefused(edgeErrorCode.invalidTerminator, text)
   if (!existing) return refused('invalid terminator: not found')
   if (existing.routerId !== routerId) {
-    metrics.routerForeign.inc({ subject: 'terminator' })
+    metrics.routerMessagesForbidden.inc({ subject: 'terminator' })
     return refused(`terminator ${id} belongs to another router`)
   }
   if (binding !== undefined && existing.binding !== binding)

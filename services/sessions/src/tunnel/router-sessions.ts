@@ -49,7 +49,7 @@ const NEW_MS = 10_000
 interface Entry {
   readonly opening: Promise<RouterSession>
   openedAt: number
-  told: string
+  reported: string
 }
 
 export function openRouterSessions({
@@ -67,7 +67,7 @@ export function openRouterSessions({
     const entry: Entry = {
       opening,
       openedAt: Number.POSITIVE_INFINITY,
-      told: former?.told ?? '',
+      reported: former?.reported ?? '',
     }
     if (!router.channel.closed.aborted) entries.set(router, entry)
     opening.then(
@@ -92,8 +92,8 @@ export function openRouterSessions({
     },
     isNews(router, { token }) {
       const entry = entries.get(router)
-      if (!entry || entry.told === token) return false
-      entry.told = token
+      if (!entry || entry.reported === token) return false
+      entry.reported = token
       return true
     },
     forget: (router) => void entries.delete(router),

@@ -36,7 +36,7 @@ export const serviceListHandler = ({ routerSessions, policy, services }: Service
   },
 })
 
-/** wire: there is no failure of this request; the router asks again. */
+/** wire: a refused request has no answer; the router repeats it. */
 function notEnabled(err: unknown): undefined {
   if (!(err instanceof AccessRefused)) throw err
   return undefined

@@ -45,7 +45,7 @@ export function tunnelConcern(options: TunnelOptions): Concern {
   const deps = { ...options, routerSessions, services, session: tunnelSessions(options) }
   return {
     handlers: [
-      // wire: a router with a tunnel listener ends if this fails
+      // wire: the process of a router with a tunnel listener exits if this fails
       onMessage(edgeType.createApiSession, CreateApiSessionRequest, (request, message, router) =>
         answer(router, message, refused, async () => {
           const session = await routerSessions.open(router, request)

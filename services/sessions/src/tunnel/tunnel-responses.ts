@@ -6,7 +6,7 @@ import {
 import type { HeldSession } from '../store/held-session.js'
 import type { RouterSession } from './router-sessions.js'
 
-/** Routers begin to look for another API session so long before its end. */
+/** Routers request another API session this long before its end. */
 const MARGIN_SECONDS = 10
 
 export const apiSessionAnswer = ({

@@ -49,7 +49,7 @@ function configOf({ configs, typeNames }: State, id: string): unknown {
   return config && [config.revision, typeNames.get(config.typeId)]
 }
 
-/** By service: the policies that grant it, and whether their checks are passed now. Judges each policy once. */
+/** By service: the policies that grant it, and whether their checks are passed now. Evaluates each policy once. */
 function policyTexts(state: State, identityId: string): (serviceId: string) => string {
   const endpoint = endpointOf(state, { identityId, apiSessionId: '' })
   const texts = new Map<string, string>()

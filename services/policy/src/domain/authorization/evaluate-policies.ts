@@ -46,7 +46,7 @@ export const requiredChecks = (state: State, policyId: string): Check[] =>
   requiredCheckIds(state, policyId).flatMap((id) => state.checkContents.get(id)?.check ?? [])
 
 /** The policies whose checks the endpoint passes, and the checks that it fails of the others. */
-export function judge(
+export function evaluatePolicies(
   state: State,
   policyIds: readonly string[],
   requester: Requester,

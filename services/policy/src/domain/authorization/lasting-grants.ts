@@ -2,7 +2,7 @@ import { intersection } from '../bitset.js'
 import type { AccessType } from '../rows.js'
 import type { State } from '../state.js'
 import { grantingPolicies, reachOf, routersOfIdentity, routersOfService } from '../state-queries.js'
-import { judge, type Requester, requiredChecks } from './evaluate-policies.js'
+import { evaluatePolicies, type Requester, requiredChecks } from './evaluate-policies.js'
 
 /** An access that policies grant, and the routers for it. */
 export interface Grant {
@@ -13,7 +13,7 @@ export interface Grant {
 }
 
 /**
- * Whether the judgement on these policies changes only with changes that name the identity. False: one of them asks for
+ * Whether the evaluation of these policies changes only with changes that name the identity. False: one of them asks for
  * the second factor, which counts for one API session, and lapses by time.
  */
 export const isLasting = (state: State, policyIds: readonly string[]): boolean =>
@@ -29,7 +29,7 @@ export function lastingGrants(state: State, requester: Requester, most: number):
       if (grants.length === most) return grants
       const linking = grantingPolicies(state, identityId, serviceId, type)
       if (!isLasting(state, linking)) continue
-      const policyIds = judge(state, linking, requester).passing
+      const policyIds = evaluatePolicies(state, linking, requester).passing
       const routers = intersection(ofIdentity, routersOfService(state, serviceId))
       const routerIds = state.routers.idsOf(routers).sort()
       if (policyIds.length > 0 && routerIds.length > 0) grants.push({ serviceId, type, policyIds, routerIds })

@@ -12,8 +12,8 @@ export interface AccessState {
   readonly granting: string
 }
 
-/** Judges accesses that sessions have. Reads the checks of each policy once: for accesses of one moment. */
-export function accessJudge(
+/** Evaluates the access of sessions. Reads the checks of each policy once, so it is valid until the next change. */
+export function accessEvaluator(
   state: State,
 ): (requester: Requester, serviceId: string, type: AccessType) => AccessState {
   const checks = new Map<string, readonly Check[]>()
@@ -28,7 +28,7 @@ export function accessJudge(
     const passed = granting.find((policyId) => checksOf(policyId).every((check) => passes(check, endpoint)))
     if (passed !== undefined) return { lost: false, granting: passed }
     if (granting.length > 0) return { lost: true, granting: '' }
-    // wire: an admin keeps its sessions when no policy grants them
+    // wire: sessions of an admin stay when no policy grants them, until the service is deleted
     const { identityId } = requester
     const isKept = isAdmin(state, identityId) && maySee(state, { identityId, isAdmin: true }, serviceId)
     return { lost: !isKept, granting: '' }

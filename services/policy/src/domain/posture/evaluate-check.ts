@@ -77,7 +77,7 @@ const tests: Readonly<Record<string, Test>> = {
     return isGenuine(report, requiredBy(check).process)
   },
 
-  // wire: compared by path, whichever check the report answers
+  // wire: a report counts for every PROCESS_MULTI check with its path, also if it answers another check
   PROCESS_MULTI: (check, { data }) => {
     const { processes } = requiredBy(check)
     const isThere = ({ path, ...criteria }: Required['processes'][number]): boolean =>

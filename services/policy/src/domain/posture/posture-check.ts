@@ -6,7 +6,7 @@ export type Check = PlainOf<typeof postureCheck>
 /** Addresses, hashes and fingerprints compare equal with colons and without, in capitals or not. */
 export const cleanHex = (text: string): string => text.toLowerCase().replace(/[^a-f\d]+/g, '')
 
-/** wire: this stands for no time-out. */
+/** wire: the value of `timeout` and `timeoutSeconds` for no timeout. */
 export const NO_TIMEOUT = -1
 
 /** In wire shape. wire: a fingerprint that is not set is left out. */

@@ -20,7 +20,7 @@ export interface EndpointState {
   readonly unlockedAt?: string
 }
 
-/** The last reports of an identity's endpoints. wire: the last report counts for all of them. */
+/** The last reports of an identity's endpoints. wire: the last report of any endpoint replaces those of the others, except MFA and endpoint state. */
 export interface PostureData {
   readonly os?: Report & { readonly type: string; readonly version: string }
   readonly domain?: Report & { readonly domain: string }
