@@ -23,6 +23,8 @@ entries="$entries services/identity/dist/identity-init=services/identity/src/ide
 entries="$entries services/pki/dist/pki-init=services/pki/src/pki-init.ts"
 entries="$entries services/pki/dist/pki-keys=services/pki/src/pki-keys.ts"
 
+mkdir -p dist
 # shellcheck disable=SC2086
-sh scripts/bundle.sh . $entries \
+sh scripts/bundle.sh . $entries --metafile=dist/metafile.json \
   --define:OVERLAY_BUILD="{\"version\":\"$version\",\"revision\":\"${1:-unknown}\"}"
+node scripts/write-notices.ts dist/metafile.json dist

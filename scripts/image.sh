@@ -25,5 +25,5 @@ cp -RL "$native" "$image/node_modules/@node-rs"
 
 node -e 'const { name, version, license, type } = require("./package.json")
   console.log(JSON.stringify({ name, version, private: true, license, type }, null, 2))' >"$image/package.json"
-cp LICENSE "$image"
+cp LICENSE dist/THIRD-PARTY-NOTICES dist/sbom.cdx.json "$image"
 chmod -R u=rwX,go=rX "$image"

