@@ -83,7 +83,7 @@ async function startNetworkOfProcesses(options: NetworkOptions): Promise<Network
     await database[Symbol.asyncDispose]()
     const refused = await refusedCalls(home)
     await rm(home, { recursive: true })
-    // the product's own processes make no calls that others refuse: callers.ts lacks a row, or has a wrong one
+    // the product's own processes make no calls that others refuse: the table of methods lacks a row, or has a wrong one
     if (refused.length > 0 && !options.refusesCalls)
       throw new Error(`calls were refused: ${refused.join('\n')}`)
   }

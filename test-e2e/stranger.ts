@@ -142,7 +142,6 @@ async function grpc(target: Target, channel: ChannelCredentials): Promise<string
   const others = await Promise.all([
     call(REFLECTION, LIST_SERVICES),
     call('/overlay.sessions.v1.SessionsService/Inspect'),
-    call('/overlay.stream.v1.CallService/Calls'),
   ])
   const [first = '', ...rest] = [...new Set([health, ...others])]
   return rest.length === 0 ? first : `health ${first}, else ${rest.join(' ')}`

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest'
-import { callers } from '../../packages/rpc/src/callers.js'
+import { methodTable } from '../../packages/rpc/src/method-table.js'
 import { peerNames } from '../../packages/rpc/src/peer-name.js'
 import { type KubernetesObject, render, unavailableAfter } from './kustomize.js'
 import { type NetworkPolicy, type Place, type Selector, selects } from './network-policy.js'
@@ -47,11 +47,11 @@ function allowedIn(objects: readonly KubernetesObject[], direction: 'ingress' | 
 }
 
 /** By the table of callers. What all peers may call is of tools: health and reflection. */
-const calls = [...callers].flatMap(([host, methods]) => {
-  const sets = [...methods.values()].filter(
-    (names) => names.size < peerNames.length && !names.has('operator'),
-  )
-  return [...new Set(sets.flatMap((names) => [...names]))].map((caller) => `${caller} > ${host}:7000`)
+const calls = [...methodTable].flatMap(([host, methods]) => {
+  const lists = [...methods.values()]
+    .map(({ callers }) => callers)
+    .filter((names) => names.length < peerNames.length && !names.includes('operator'))
+  return [...new Set(lists.flat())].map((caller) => `${caller} > ${host}:7000`)
 })
 
 const services = parts.slice(1)

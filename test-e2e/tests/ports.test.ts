@@ -6,6 +6,8 @@ import { dirname, join } from 'node:path'
 import { credentials } from '@grpc/grpc-js'
 import { freePort } from '@overlay/launcher/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { dial } from '../../packages/rpc/src/dial.js'
+import { carryFrames } from '../../packages/rpc/src/frame-connection.js'
 import { Answer, Call } from '../../packages/rpc/src/gen/overlay/stream/v1/stream.js'
 import { newAuthority } from '../authority.js'
 import { launch, untilOutput } from '../launch.js'
@@ -94,10 +96,8 @@ test('a process may call its own methods and no others, and none without a certi
   expect(await policy.call(inspect)).toBe('PERMISSION_DENIED')
   const reached = await policy.call('/overlay.change.v1.ChangeService/Reach') // its own, but without a position
   expect(reached).toBe('UNKNOWN')
-  const answers: Buffer[] = []
-  const call = Call.encode(Call.fromPartial({ tag: 1, method: inspect })).finish()
-  expect(await policy.call('/overlay.stream.v1.CallService/Calls', Buffer.from(call), answers)).toBe('OK')
-  expect(answers.map((answer) => Answer.decode(answer))).toMatchObject([{ tag: 1, fault: expect.anything() }])
+  const answer = await callInFrames(directory, sessions, inspect)
+  expect(answer).toMatchObject({ tag: 1, fault: { code: 'PERMISSION_DENIED' } })
 
   using operator = await callsAs(join(dirname(directory), 'operator'), sessions)
   expect(await operator.call('/grpc.health.v1.Health/Check')).toBe('OK')
@@ -113,11 +113,35 @@ test('a process may call its own methods and no others, and none without a certi
 
 const named = (service: string) => ({ 'grpc.ssl_target_name_override': service })
 
+const certificateIn = (directory: string) =>
+  Promise.all([
+    readFile(join(directory, 'ca.crt')),
+    readFile(join(directory, 'tls.key')),
+    readFile(join(directory, 'tls.crt')),
+  ])
+
+/** The answer to a call as the processes of the product make them. */
+async function callInFrames(directory: string, address: string, method: string): Promise<Answer> {
+  const [ca, key, cert] = await certificateIn(directory)
+  const options = { ca, key, cert, servername: 'sessions', checkServerIdentity: () => undefined }
+  const socket = await dial(address, options)
+  return new Promise((resolve, reject) => {
+    const connection = carryFrames(socket, {
+      message(bytes) {
+        resolve(Answer.decode(bytes))
+        socket.destroy()
+      },
+      ended: () => undefined,
+      drained: () => undefined,
+      closed: reject,
+    })
+    connection.send(Buffer.from(Call.encode(Call.fromPartial({ tag: 1, method })).finish()))
+  })
+}
+
 /** Calls with the certificate in a directory. */
 async function callsAs(directory: string, address: string, service = 'sessions'): Promise<Calls> {
-  const files = ['ca.crt', 'tls.key', 'tls.crt'].map((name) => readFile(join(directory, name)))
-  const [authority, key, certificate] = await Promise.all(files)
-  if (!authority || !key || !certificate) throw new Error('missing files')
+  const [authority, key, certificate] = await certificateIn(directory)
   return openCalls(address, credentials.createSsl(authority, key, certificate), named(service))
 }
 

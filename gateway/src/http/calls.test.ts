@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { endingOf } from '@overlay/rpc'
+import { cancellationOf } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { abortCalls, callContext } from './calls.js'
 import { openExchange, type RequestContext } from './exchange.js'
@@ -12,15 +12,20 @@ const reason = new Error('the client went away')
 
 test('calls end with their request, and none has an AbortController unless it reads the signal', () => {
   const { env, context } = requestOf()
-  const ending = endingOf(context)
+  const cancellation = cancellationOf(context)
   let ended = 0
-  ending.listen(() => ended++)
-  const remove = ending.listen(() => ended++)
+  cancellation.listen(() => ended++)
+  const remove = cancellation.listen(() => ended++)
   remove()
-  expect([ending.hasEnded(), ended]).toEqual([false, 0])
+  expect([cancellation.isCancelled(), ended]).toEqual([false, 0])
   abortCalls(env, reason)
-  ending.listen(() => ended++) // a call that begins later
-  expect([ending.hasEnded(), ending.reason(), ended, env.abort]).toEqual([true, reason, 2, undefined])
+  cancellation.listen(() => ended++) // a call that begins later
+  expect([cancellation.isCancelled(), cancellation.reason(), ended, env.abort]).toEqual([
+    true,
+    reason,
+    2,
+    undefined,
+  ])
   expect([context.signal.aborted, context.signal.reason]).toEqual([true, reason])
 })
 

@@ -1,5 +1,12 @@
 import { clientAddressOf } from '@overlay/process/tls'
-import { type Caller, type Context, contextEnding, type Positions, system, traceparentOf } from '@overlay/rpc'
+import {
+  type Caller,
+  type Context,
+  type Positions,
+  system,
+  traceparentOf,
+  withCancellation,
+} from '@overlay/rpc'
 import type { Exchange, RequestContext } from './exchange.js'
 
 /** For calls to services. All calls of a request share one deadline. */
@@ -48,8 +55,8 @@ function newContext(exchange: Exchange, laterMs: number, positions = exchange.ca
     deadline: new Date(Date.now() + leftMs),
     positions,
   }
-  return contextEnding(members, {
-    hasEnded: () => exchange.abortReason !== undefined,
+  return withCancellation(members, {
+    isCancelled: () => exchange.abortReason !== undefined,
     reason: () => exchange.abortReason,
     listen: (listener) => onEnd(exchange, listener),
     signal: () => signalOf(exchange),

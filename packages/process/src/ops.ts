@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { newestConnections } from '@overlay/rpc'
+import { limitConnections } from '@overlay/rpc'
 import type { Registry } from 'prom-client'
 import { registry } from './metrics.js'
 import { splitAddress } from './settings.js'
@@ -50,7 +50,7 @@ export async function serveOps(
       send(res, 500, 'text/plain', 'failed')
     })
   })
-  server.on('connection', newestConnections(MOST_CONNECTIONS).admit)
+  server.on('connection', limitConnections(MOST_CONNECTIONS).admit)
   server.timeout = limits.requestTimeout
   const { host, port } = splitAddress(listen)
   server.listen(port, host)

@@ -1,4 +1,5 @@
 import { lookup } from 'node:dns/promises'
+import { EMPTY_LOOK_UP_PAUSE_MS, LOOK_UP_LIMIT_MS, LOOK_UP_PAUSE_MS } from './limits.js'
 import { addressOf } from './unix-socket.js'
 
 /** Resolves the name of a host to all its addresses. */
@@ -23,12 +24,6 @@ export interface AddressesOptions {
   /** All names were found. */
   succeeded(): void
 }
-
-/** Between look-ups, however many callers ask for one. */
-const PAUSE_MS = 250
-/** While there are no addresses yet. */
-const EMPTY_PAUSE_MS = 1000
-const LOOK_UP_MS = 5000
 
 const DNS = 'dns:'
 
@@ -59,7 +54,7 @@ export function openAddresses(
 
   async function lookUpName(entry: string): Promise<boolean> {
     try {
-      const addresses = await within(LOOK_UP_MS, () => replicasOf(entry.slice(DNS.length), lookUp))
+      const addresses = await within(LOOK_UP_LIMIT_MS, () => replicasOf(entry.slice(DNS.length), lookUp))
       if (addresses.length === 0) throw new Error(`${entry} has no addresses`)
       found.set(entry, addresses)
       return true
@@ -78,11 +73,11 @@ export function openAddresses(
     current = resolve()
     if (current.length !== before.size || current.some((address) => !before.has(address))) changed()
     // calls wait for the first addresses
-    if (current.length === 0) timer = setTimeout(lookUpAgain, EMPTY_PAUSE_MS)
+    if (current.length === 0) timer = setTimeout(lookUpAgain, EMPTY_LOOK_UP_PAUSE_MS)
   }
   async function startNext(): Promise<void> {
     await running
-    const restMs = endedAtMs + PAUSE_MS - performance.now()
+    const restMs = endedAtMs + LOOK_UP_PAUSE_MS - performance.now()
     if (restMs > 0) await new Promise((resolve) => setTimeout(resolve, restMs).unref())
     running = lookUpAll()
     next = undefined

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { callerTls, context, freePort, startServer } from '../testing/test-service.js'
 import { eachReplica } from './each-replica.js'
 import { AuthorizeRequest, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
 import { connectPeers } from './peers.js'
-import { callerTls, context, freePort, startServer } from './test-service.js'
 
 const { authorize } = PolicyServiceService
 const request = AuthorizeRequest.fromPartial({ serviceId: 'yes' })

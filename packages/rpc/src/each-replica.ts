@@ -19,7 +19,6 @@ export const eachReplica = <D extends ServiceDefinition>(
     methods: remote(definition, {
       ...peers,
       next: () => replica,
-      leastBusy: () => replica,
       others: async () => false,
     }),
   }))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { listResponseBytes, listResponseIn } from './entity-service.js'
+import { decodeListResponse, encodeListResponse } from './entity-service.js'
 import { ListResponse } from './gen/overlay/entity/v1/entity.js'
 
 const rows = Buffer.from(JSON.stringify(['a', 'ü', 'x'.repeat(100_000)]))
@@ -19,16 +19,16 @@ test.each([
     }),
   ],
 ])('%s: generated code reads what is written, and the reverse', (_, page) => {
-  expect(ListResponse.decode(listResponseBytes(page))).toEqual(page)
-  expect(listResponseIn(Buffer.from(ListResponse.encode(page).finish()))).toEqual(page)
-  expect(listResponseIn(listResponseBytes(page))).toEqual(page)
+  expect(ListResponse.decode(encodeListResponse(page))).toEqual(page)
+  expect(decodeListResponse(Buffer.from(ListResponse.encode(page).finish()))).toEqual(page)
+  expect(decodeListResponse(encodeListResponse(page))).toEqual(page)
 })
 
 test.each(['0aff01', '1080'])('malformed bytes are refused: %s', (hex) => {
-  expect(() => listResponseIn(Buffer.from(hex, 'hex'))).toThrow()
+  expect(() => decodeListResponse(Buffer.from(hex, 'hex'))).toThrow()
 })
 
 test('the rows are a part of the message', () => {
-  const bytes = listResponseBytes(ListResponse.create({ rows, total: 3 }))
-  expect(listResponseIn(bytes).rows.buffer).toBe(bytes.buffer)
+  const bytes = encodeListResponse(ListResponse.create({ rows, total: 3 }))
+  expect(decodeListResponse(bytes).rows.buffer).toBe(bytes.buffer)
 })

@@ -1,11 +1,11 @@
 import { BinaryReader } from '@bufbuild/protobuf/wire'
-import { bufferOf, bytesOf } from './bytes.js'
+import { asBuffer } from './as-buffer.js'
 import { EntityServiceService as generated, ListResponse } from './gen/overlay/entity/v1/entity.js'
 
 /** The generated code, which copies the rows of a page one time less often in each direction: they are large. */
 export const EntityServiceService = {
   ...generated,
-  list: { ...generated.list, responseSerialize: listResponseBytes, responseDeserialize: listResponseIn },
+  list: { ...generated.list, responseSerialize: encodeListResponse, responseDeserialize: decodeListResponse },
 } satisfies typeof generated
 export type EntityServiceService = typeof generated
 
@@ -13,15 +13,15 @@ const ROWS = 10
 const EMPTY = Buffer.alloc(0)
 
 /** As `ListResponse.encode`, with the rows at the end. */
-export function listResponseBytes(response: ListResponse): Buffer {
+export function encodeListResponse(response: ListResponse): Buffer {
   const { rows } = response
   const writer = ListResponse.encode({ ...response, rows: EMPTY })
-  if (rows.length === 0) return bytesOf(writer)
-  return Buffer.concat([bytesOf(writer.uint32(ROWS).uint32(rows.length)), rows])
+  if (rows.length === 0) return asBuffer(writer.finish())
+  return Buffer.concat([asBuffer(writer.uint32(ROWS).uint32(rows.length).finish()), rows])
 }
 
 /** As `ListResponse.decode`, but the rows are a part of `bytes`. */
-export function listResponseIn(bytes: Buffer): ListResponse {
+export function decodeListResponse(bytes: Buffer): ListResponse {
   const reader = new BinaryReader(bytes)
   let rows: Buffer = EMPTY
   let [from, to] = [0, 0]
@@ -32,7 +32,7 @@ export function listResponseIn(bytes: Buffer): ListResponse {
       reader.skip(key & 7)
       continue
     }
-    rows = bufferOf(reader.bytes())
+    rows = asBuffer(reader.bytes())
     ;[from, to] = [start, reader.pos]
   }
   const others = Buffer.concat([bytes.subarray(0, from), bytes.subarray(to)])

@@ -7,7 +7,8 @@ import {
   HealthCheckResponse_ServingStatus as Status,
 } from './gen/health/v1/health.js'
 import type { HostedService, ServiceHost } from './host.js'
-import { onAbort } from './limits.js'
+import { HEALTH_REFRESH_MS } from './limits.js'
+import { onAbort } from './on-abort.js'
 
 /** The state of a process for `grpc.health.v1`, which several servers may serve. */
 export interface GrpcHealth {
@@ -108,6 +109,6 @@ function sender(call: ServerWritableStream<HealthCheckRequest, HealthCheckRespon
 }
 
 function everySecond(refresh: () => void): () => void {
-  const timer = setInterval(refresh, 1000)
+  const timer = setInterval(refresh, HEALTH_REFRESH_MS)
   return () => clearInterval(timer)
 }

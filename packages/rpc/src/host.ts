@@ -8,24 +8,27 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 import type { Logger } from 'pino'
-import { type Context, fromMetadata, traceIdOf } from './context.js'
-import { endingOf, openEnding } from './ending.js'
+import { cancellationOf, openCancellation } from './cancellation.js'
+import { type Context, traceIdOf } from './context.js'
+import { fromMetadata } from './context-codec.js'
 import { Fault, toStatus } from './fault.js'
-import { CALL_LIMIT_MS, onAbort, RESPONSE_LIMIT_BYTES } from './limits.js'
+import { CALL_LIMIT_MS, RESPONSE_LIMIT_BYTES } from './limits.js'
 import type { Methods } from './methods.js'
+import { onAbort } from './on-abort.js'
 import { callFacts, tracing } from './tracing.js'
 
 /** Called after every call. `code` is OK or that of the fault. Streams, which last as long as their clients, have no `requestId`. */
 export type Observe = (method: string, code: string, seconds: number, requestId?: string) => void
 
-/** A method over encoded messages, for both transports. Throws only faults. */
-export type RawMethod = (request: Buffer, context: Context) => Promise<Buffer>
-
-/** The same for callers in this process, whose requests are not encoded. The answer is: services may keep parts of it. */
-export type DirectMethod = (request: unknown, context: Context) => Promise<Buffer>
+/** A method with one answer, which is encoded: services may keep parts of it. Throws only faults. */
+export interface HostedMethod {
+  /** For callers in this process, whose requests are not encoded. */
+  call(request: unknown, context: Context): Promise<Buffer>
+  callEncoded(request: Buffer, context: Context): Promise<Buffer>
+}
 
 /**
- * A stream over encoded messages, for both transports. Waits for what `write` returns before the next message. Rejects
+ * A stream over encoded messages. Waits for what `write` returns before the next message. Rejects
  * with faults only, also when the call ends.
  */
 export type RawStream = (request: Buffer, context: Context, write: Write) => Promise<void>
@@ -37,15 +40,24 @@ export interface ServiceHost {
   readonly log: Logger
   readonly observe: Observe
   readonly stopping: AbortSignal
-  /** By path: the methods that the shared stream serves too. */
-  readonly multiplexed: Map<string, RawMethod>
-  /** The same methods for callers in this process. */
-  readonly direct: Map<string, DirectMethod>
+  /** By path. */
+  readonly methods: Map<string, HostedMethod>
   /** By path. */
   readonly streams: Map<string, RawStream>
   /** The full names of the services so far. */
   readonly names: Set<string>
 }
+
+/** A host without services. */
+export const openServiceHost = (
+  host: Pick<ServiceHost, 'server' | 'log' | 'stopping'> & Partial<Pick<ServiceHost, 'observe'>>,
+): ServiceHost => ({
+  observe: () => undefined,
+  methods: new Map(),
+  streams: new Map(),
+  names: new Set(),
+  ...host,
+})
 
 /** Adds a service to a server. */
 export type HostedService = (host: ServiceHost) => void
@@ -74,11 +86,9 @@ export function host<D extends ServiceDefinition>(definition: D, methods: Method
         serviceHost.streams.set(path, stream)
         handlers[name] = streaming(stream, serviceHost.stopping)
       } else {
-        const run = implementation as UnaryMethod
-        const call = traced(path, answering(method, run, serviceHost, method.requestDeserialize))
-        serviceHost.multiplexed.set(path, call)
-        serviceHost.direct.set(path, traced(path, answering(method, run, serviceHost)))
-        handlers[name] = unary(call)
+        const hosted = hostedMethod(method, implementation as UnaryMethod, serviceHost)
+        serviceHost.methods.set(path, hosted)
+        handlers[name] = unary(hosted)
       }
     }
     serviceHost.server.addService(raw, handlers)
@@ -87,20 +97,17 @@ export function host<D extends ServiceDefinition>(definition: D, methods: Method
 
 const serviceIn = (path: string): string => path.split('/')[1] ?? ''
 
-type Answering<Request> = (request: Request, context: Context) => Promise<Buffer>
-
-/** Decodes and encodes inside its try: a malformed message fails its own call only. */
-function answering<Request>(
-  { path, responseSerialize }: AnyMethod,
+function hostedMethod(
+  { path, requestDeserialize, responseSerialize }: AnyMethod,
   run: UnaryMethod,
   { log, observe }: ServiceHost,
-  decode: (request: Request) => unknown = (request) => request,
-): Answering<Request> {
-  return async (request, context) => {
+): HostedMethod {
+  /** Decodes and encodes inside its try: a malformed message fails its own call only. */
+  async function answer(request: () => unknown, context: Context): Promise<Buffer> {
     const start = performance.now()
     let code = 'OK'
     try {
-      const response = responseSerialize(await run(decode(request), context))
+      const response = responseSerialize(await run(request(), context))
       if (response.length > RESPONSE_LIMIT_BYTES) throw new Error(`response of ${response.length} bytes`)
       return response
     } catch (err) {
@@ -111,29 +118,32 @@ function answering<Request>(
       observe(path, code, (performance.now() - start) / 1000, context.requestId)
     }
   }
-}
-
-function traced<Request>(path: string, call: Answering<Request>): Answering<Request> {
-  if (!tracing) return call
-  const { below } = tracing
+  const traced = tracing
   const facts = callFacts('server', path)
-  return (request, context) => below(context.traceparent, facts, () => call(request, context))
+  const call = (request: () => unknown, context: Context): Promise<Buffer> =>
+    traced
+      ? traced.below(context.traceparent, facts, () => answer(request, context))
+      : answer(request, context)
+  return {
+    call: (request, context) => call(() => request, context),
+    callEncoded: (request, context) => call(() => requestDeserialize(request), context),
+  }
 }
 
 const unary =
-  (method: RawMethod): handleUnaryCall<Buffer, Buffer> =>
+  ({ callEncoded }: HostedMethod): handleUnaryCall<Buffer, Buffer> =>
   (call, done) => {
     const limitMs = Math.min(Number(call.getDeadline()) - Date.now(), CALL_LIMIT_MS)
-    const ending = openEnding(limitMs)
-    const cancel = (): void => ending.end(new Fault('TIMEOUT'))
+    const cancellation = openCancellation(limitMs)
+    const cancel = (): void => cancellation.cancel(new Fault('TIMEOUT'))
     call.on('cancelled', cancel)
-    method(call.request, fromMetadata(call.metadata, limitMs, ending))
+    callEncoded(call.request, fromMetadata(call.metadata, limitMs, cancellation))
       .then(
         (response) => done(null, response),
         (err: unknown) => done(toStatus(err)),
       )
       .finally(() => {
-        ending.forget()
+        cancellation.forget()
         call.off('cancelled', cancel) // emitted after an answered call too
       })
   }
@@ -144,19 +154,19 @@ function rawStream(
   { log, observe }: ServiceHost,
 ): RawStream {
   return async (request, context, write) => {
-    const ending = endingOf(context)
+    const cancellation = cancellationOf(context)
     const start = performance.now()
     let code = 'OK'
     let removeListener: () => void = () => undefined
     async function send(): Promise<void> {
       for await (const message of run(requestDeserialize(request), context)) {
-        if (ending.hasEnded()) return
+        if (cancellation.isCancelled()) return
         const written = write(responseSerialize(message))
         if (written) await written
       }
     }
     const ended = new Promise<never>((_, reject) => {
-      removeListener = ending.listen(() => reject(ending.reason()))
+      removeListener = cancellation.listen(() => reject(cancellation.reason()))
     })
     try {
       await Promise.race([send(), ended])
@@ -175,10 +185,10 @@ const streaming =
   (stream: RawStream, stopping: AbortSignal): handleServerStreamingCall<Buffer, Buffer> =>
   (call) => {
     const limitMs = Number(call.getDeadline()) - Date.now()
-    const ending = openEnding(limitMs)
-    call.on('cancelled', () => ending.end(new Fault('TIMEOUT')))
-    const removeListener = onAbort(stopping, () => ending.end(new Fault('UNAVAILABLE')))
-    const context = fromMetadata(call.metadata, limitMs, ending)
+    const cancellation = openCancellation(limitMs)
+    call.on('cancelled', () => cancellation.cancel(new Fault('TIMEOUT')))
+    const removeListener = onAbort(stopping, () => cancellation.cancel(new Fault('UNAVAILABLE')))
+    const context = fromMetadata(call.metadata, limitMs, cancellation)
     stream(call.request, context, (message) =>
       call.write(message) ? undefined : once(call, 'drain', { signal: context.signal }),
     )
@@ -188,14 +198,14 @@ const streaming =
       )
       .finally(() => {
         removeListener()
-        ending.forget()
+        cancellation.forget()
       })
   }
 
 function faultOf(err: unknown, method: string, context: Context, log: Logger): Fault {
   if (err instanceof Fault) return err
   const { requestId } = context
-  if (endingOf(context).hasEnded() && (err as Error).name === 'AbortError')
+  if (cancellationOf(context).isCancelled() && (err as Error).name === 'AbortError')
     return new Fault('TIMEOUT', undefined, err)
   log.error({ err, method, requestId, traceId: traceIdOf(context) }, 'call failed')
   return new Fault('UNHANDLED', undefined, err)

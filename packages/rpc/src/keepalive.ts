@@ -1,13 +1,5 @@
 import { Fault } from './fault.js'
-
-export const BEAT_MS = 250
-
-/** A replica is unresponsive if it leaves a ping unanswered for this many beats. */
-const MAX_UNANSWERED_BEATS = 8
-/** Its connections are given up: the host may have vanished. */
-const LOST_BEATS = 52
-/** Streams have messages of their own more often than this. */
-const QUIET_BEATS_OF_STREAMS = 8
+import { LOST_BEATS, MAX_UNANSWERED_BEATS, QUIET_BEATS_OF_STREAMS } from './limits.js'
 
 /** What waits for a replica. */
 export type Waiting = 'calls' | 'streams' | 'nothing'

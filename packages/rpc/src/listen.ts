@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
+import type { Refused } from './check-caller.js'
+import { FRAMES } from './frame-connection.js'
+import { HANDSHAKE_MS } from './limits.js'
 import { type PeerName, peerNameIn } from './peer-name.js'
 import type { PeerTls } from './peer-tls.js'
-import type { Refused } from './refusals.js'
 import { addressOf, removeStaleSocket, socketPathOf } from './unix-socket.js'
 
 export interface Listener {
@@ -16,23 +18,17 @@ export interface Listener {
 
 interface ListenOptions {
   readonly tls: PeerTls
-  readonly protocols: readonly string[]
   accept(socket: TLSSocket, peer: PeerName): void
   readonly refused: Refused
 }
 
-const HANDSHAKE_MS = 10_000
-
 /** Accepts connections of peers at `host:port` or `unix:/path`. */
-export async function listen(
-  address: string,
-  { tls, protocols, accept, refused }: ListenOptions,
-): Promise<Listener> {
+export async function listen(address: string, { tls, accept, refused }: ListenOptions): Promise<Listener> {
   const server = createServer({
     ...tls.contextOptions(),
     requestCert: true,
     rejectUnauthorized: true,
-    ALPNProtocols: [...protocols],
+    ALPNProtocols: [FRAMES, 'h2'],
     handshakeTimeout: HANDSHAKE_MS,
     noDelay: true,
   })

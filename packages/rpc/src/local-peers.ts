@@ -1,15 +1,16 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
-import { refusalOf } from './admit.js'
-import { type Context, contextFromMessage, contextToMessage } from './context.js'
-import { endingOf, type OwnEnding, openEnding } from './ending.js'
+import { cancellationOf, type OwnCancellation, openCancellation } from './cancellation.js'
+import { checkCaller } from './check-caller.js'
+import type { Context } from './context.js'
+import { contextFromMessage, contextToMessage } from './context-codec.js'
 import { asFault, Fault, faultFromMessage, faultToMessage, refusalMessage } from './fault.js'
-import { CALL_LIMIT_MS, onAbort } from './limits.js'
+import { CALL_LIMIT_MS, MAX_PENDING_CALLS } from './limits.js'
 import type { LocalService, LocalServices } from './local-services.js'
-import { abortedBy, restMs } from './mux-client.js'
+import { faultOfCancelled, restMs } from './mux-client.js'
+import { onAbort } from './on-abort.js'
 import type { PeerName } from './peer-name.js'
 import type { Peers } from './peers.js'
-import { MAX_PENDING } from './pending-calls.js'
 import type { CalledMethod, CalledReplica } from './replica.js'
 
 export interface LocalPeersOptions {
@@ -34,10 +35,9 @@ export function localPeers({ local, service, caller, connect }: LocalPeersOption
   function admitted(path: string): LocalService {
     const found = local.find(service)
     if (!found) throw new Fault('UNAVAILABLE', undefined, new Error(`${service} has stopped`))
-    const { host, callersOf, refused } = found.admission
-    if (callersOf(host, path)?.has(caller)) return found
-    refused({ reason: 'caller', method: path, caller })
-    throw faultFromMessage(refusalMessage(refusalOf(caller, path)))
+    const refusal = checkCaller(found.admission, caller, path)
+    if (refusal !== undefined) throw faultFromMessage(refusalMessage(refusal))
+    return found
   }
 
   async function call(
@@ -46,31 +46,31 @@ export function localPeers({ local, service, caller, connect }: LocalPeersOption
     context: Context,
     limitMs: number,
   ): Promise<Buffer> {
-    const { direct, track } = admitted(path)
-    const method = direct.get(path)
+    const { methods, track } = admitted(path)
+    const method = methods.get(path)
     if (!method) throw new Fault('UNHANDLED', undefined, new Error(`no method '${path}'`))
-    if (pending >= MAX_PENDING) throw new Fault('SERVER_TOO_MANY_REQUESTS')
+    if (pending >= MAX_PENDING_CALLS) throw new Fault('SERVER_TOO_MANY_REQUESTS')
     const callMs = Math.min(restMs(context, limitMs), CALL_LIMIT_MS)
-    const ending = openEnding(callMs)
-    const ofCaller = endingOf(context)
+    const cancellation = openCancellation(callMs)
+    const ofCaller = cancellationOf(context)
     const listeners: (() => void)[] = []
     pending++
     try {
       // one promise for all ways in which it ends: this is on the way of every request
       return await new Promise<Buffer>((resolve, reject) => {
         listeners.push(
-          ending.listen(() => reject(ending.reason())),
+          cancellation.listen(() => reject(cancellation.reason())),
           ofCaller.listen(() => {
-            reject(abortedBy(ofCaller))
-            ending.end(new Fault('TIMEOUT'))
+            reject(faultOfCancelled(ofCaller))
+            cancellation.cancel(new Fault('TIMEOUT'))
           }),
         )
-        const answer = track(method(request, copyOf(context, callMs, ending)))
+        const answer = track(method.call(request, copyOf(context, callMs, cancellation)))
         answer.then(resolve, (err: unknown) => reject(asSent(err)))
       })
     } finally {
       pending--
-      ending.forget()
+      cancellation.forget()
       for (const remove of listeners) remove()
     }
   }
@@ -81,13 +81,13 @@ export function localPeers({ local, service, caller, connect }: LocalPeersOption
     if (!run) throw new Fault('UNHANDLED', undefined, new Error(`no stream '${path}'`))
     const { signal } = context
     const limitMs = context.deadline ? restMs(context, 0) : Number.POSITIVE_INFINITY
-    const ending = openEnding(limitMs)
+    const cancellation = openCancellation(limitMs)
     const messages = new PassThrough({ objectMode: true })
     const listeners = [
-      onAbort(signal, () => ending.end(new Fault('TIMEOUT'))),
-      onAbort(stopping, () => ending.end(new Fault('UNAVAILABLE'))),
+      onAbort(signal, () => cancellation.cancel(new Fault('TIMEOUT'))),
+      onAbort(stopping, () => cancellation.cancel(new Fault('UNAVAILABLE'))),
     ]
-    const own = copyOf(context, limitMs, ending)
+    const own = copyOf(context, limitMs, cancellation)
     let fault: Fault | undefined
     run(request, own, (message) =>
       messages.write(message) ? undefined : once(messages, 'drain', { signal: own.signal }),
@@ -101,11 +101,11 @@ export function localPeers({ local, service, caller, connect }: LocalPeersOption
       if (fault && !signal.aborted) throw fault
     } finally {
       for (const remove of listeners) remove()
-      ending.end(new Fault('TIMEOUT')) // the caller may have left the loop
+      cancellation.cancel(new Fault('TIMEOUT')) // the caller may have left the loop
     }
   }
 
-  const replica: CalledReplica = { address: 'this process', call, callBulk: call, stream }
+  const replica: CalledReplica = { address: 'this process', call, stream }
   return {
     replicas() {
       const own = local.addressOf(service)
@@ -114,7 +114,6 @@ export function localPeers({ local, service, caller, connect }: LocalPeersOption
     },
     found: () => local.awaited(service),
     next: () => replica,
-    leastBusy: () => replica,
     others: async () => false,
     wasConnected: () => local.awaited(service) === undefined,
     async [Symbol.asyncDispose]() {
@@ -128,5 +127,5 @@ export function localPeers({ local, service, caller, connect }: LocalPeersOption
 const asSent = (err: unknown): Fault => faultFromMessage(faultToMessage(asFault(err)))
 
 /** As after its way over a connection. */
-const copyOf = (context: Context, limitMs: number, ending: OwnEnding): Context =>
-  contextFromMessage(contextToMessage(context), limitMs, ending)
+const copyOf = (context: Context, limitMs: number, cancellation: OwnCancellation): Context =>
+  contextFromMessage(contextToMessage(context), limitMs, cancellation)

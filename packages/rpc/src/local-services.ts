@@ -1,9 +1,9 @@
-import type { Admission } from './admit.js'
+import type { Admission } from './check-caller.js'
 import type { ServiceHost } from './host.js'
 import type { PeerName } from './peer-name.js'
 
 /** A service of this process, as `serve` hosts it. */
-export interface HostedLocally extends Pick<ServiceHost, 'direct' | 'streams' | 'stopping'> {
+export interface HostedLocally extends Pick<ServiceHost, 'methods' | 'streams' | 'stopping'> {
   readonly admission: Admission
   /** At which other processes call it: `host:port` or `unix:/path`. */
   readonly address: string

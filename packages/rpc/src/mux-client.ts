@@ -1,47 +1,58 @@
-import { answerIn } from './answer-in.js'
-import { bytesOf } from './bytes.js'
-import { type Context, contextToMessage } from './context.js'
+import { decodeAnswer } from './answer-codec.js'
+import { asBuffer } from './as-buffer.js'
+import { type Cancellation, cancellationOf } from './cancellation.js'
+import type { Context } from './context.js'
+import { contextToMessage } from './context-codec.js'
+import { expireAfter } from './deadlines.js'
 import { Unreachable } from './dial.js'
-import { type Ending, endingOf } from './ending.js'
 import { Fault, faultFromMessage } from './fault.js'
+import type { FrameConnection, FrameEvents } from './frame-connection.js'
 import { Call } from './gen/overlay/stream/v1/stream.js'
-import { expireAfter, MESSAGE_LIMIT_BYTES } from './limits.js'
-import { MAX_PENDING, openPendingCalls, type PendingCalls } from './pending-calls.js'
-import type { Wire, WireEvents } from './wire.js'
+import { MAX_PENDING_CALLS, MESSAGE_LIMIT_BYTES } from './limits.js'
 
 /** The multiplexed calls to one replica. */
 export interface MuxClient {
   /** @param limitMs of a call that has no deadline */
   call(method: string, request: Buffer, context: Context, limitMs: number): Promise<Buffer>
   pending(): number
-  /** Whether a wire is open. */
+  /** Whether a connection is open. */
   isOpen(): boolean
   /** Asks for an answer that shows that the replica is alive. */
   ping(): void
-  /** Ends all pending calls; the wire stays. */
+  /** Ends all pending calls; the connection stays. */
   fail(fault: Fault): void
-  /** Ends all pending calls with their wires. Later calls open another one. */
+  /** Ends all pending calls with their connections. Later calls open another one. */
   reset(): void
-  /** For a client that makes no more calls. Resolves when the pending ones have ended as they do, and their wires. */
+  /** For a client that makes no more calls. Resolves when the pending ones have ended as they do, and their connections. */
   end(): Promise<void>
 }
 
-/** One wire and its pending calls, which fail when it closes. */
+/** A call that waits for its answer. */
+interface Pending {
+  readonly bytes: Buffer
+  resolve(response: Buffer): void
+  reject(fault: Fault): void
+  /** Rejects, and cancels the call at the replica. */
+  cancel(fault: Fault): void
+}
+
+/** One connection and its pending calls, which fail when it closes. */
 interface Line {
   /** Undefined until it is open. */
-  wire: Wire | undefined
-  readonly pending: PendingCalls
+  connection: FrameConnection | undefined
+  /** By tag. */
+  readonly pending: Map<number, Pending>
   closed(err?: unknown): void
 }
 
 /** Not the name of a method: a replica of a release that does not know it answers with a fault. */
 export const PING = 'ping'
 
-/** Opens a wire. Rejects with a Fault. */
-export type OpenWire = (events: WireEvents) => Promise<Wire>
+/** Opens a connection. Rejects with an error. */
+export type OpenConnection = (events: FrameEvents) => Promise<FrameConnection>
 
-/** Keeps one wire open while there are calls, and opens another when it closes. Calls `onAnswer` for each answer. */
-export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undefined): MuxClient {
+/** Keeps one connection open while there are calls, and opens another when it closes. Calls `onAnswer` for each answer. */
+export function openMuxClient(open: OpenConnection, onAnswer: () => void = () => undefined): MuxClient {
   const lines = new Set<Line>() // the current one, and older ones until their last answer
   let current: Line | undefined
   let pendingCalls = 0
@@ -49,19 +60,19 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
   let lastTag = 0
 
   function openLine(): Line {
-    const pending = openPendingCalls()
+    const pending = new Map<number, Pending>()
     const closed = (err?: unknown): void => {
       if (!lines.delete(line)) return
       if (current === line) current = undefined
       const fault = err instanceof Fault ? err : new Fault('UNAVAILABLE', undefined, err)
-      for (const { reject } of pending.all()) reject(fault)
+      for (const { reject } of pending.values()) reject(fault)
       if (lines.size === 0) onLastLine?.()
     }
-    const line: Line = { wire: undefined, pending, closed }
+    const line: Line = { connection: undefined, pending, closed }
     lines.add(line)
     const opening = open({
       message(bytes) {
-        const { tag, response, fault } = answerIn(bytes)
+        const { tag, response, fault } = decodeAnswer(bytes)
         onAnswer()
         if (tag === 0) {
           if (current === line) current = undefined
@@ -73,17 +84,17 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
       drained: () => undefined,
       closed,
     })
-    opening.then((wire) => {
-      if (!lines.has(line)) return wire.destroy()
-      line.wire = wire
-      for (const { bytes } of pending.all()) wire.send(bytes)
+    opening.then((connection) => {
+      if (!lines.has(line)) return connection.destroy()
+      line.connection = connection
+      for (const { bytes } of pending.values()) connection.send(bytes)
       endIfIdle(line)
     }, closed)
     return line
   }
 
   function endIfIdle(line: Line): void {
-    if (line !== current && line.pending.count() === 0) line.wire?.end()
+    if (line !== current && line.pending.size === 0) line.connection?.end()
   }
 
   function nextTag(): number {
@@ -92,12 +103,13 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
   }
 
   function call(method: string, request: Buffer, context: Context, limitMs: number): Promise<Buffer> {
-    if (pendingCalls >= MAX_PENDING || current?.wire?.isStuck()) throw new Fault('SERVER_TOO_MANY_REQUESTS')
+    if (pendingCalls >= MAX_PENDING_CALLS || current?.connection?.isStuck())
+      throw new Fault('SERVER_TOO_MANY_REQUESTS')
     const timeoutMs = restMs(context, limitMs)
     current ??= openLine()
     const line = current
     let tag = nextTag()
-    while (!line.pending.isFree(tag)) tag = nextTag()
+    while (line.pending.has(tag)) tag = nextTag()
     const bytes = encodeCall({
       tag,
       method,
@@ -117,12 +129,11 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
         endIfIdle(line)
       }
       const cancel = (fault: Fault): void => {
-        line.wire?.send(encodeCall({ tag }))
+        line.connection?.send(encodeCall({ tag }))
         settle()
         reject(fault)
       }
-      line.pending.add({
-        tag,
+      line.pending.set(tag, {
         bytes,
         cancel,
         resolve(response) {
@@ -135,34 +146,34 @@ export function openMuxClient(open: OpenWire, onAnswer: () => void = () => undef
         },
       })
       pendingCalls++
-      const ending = endingOf(context)
+      const cancellation = cancellationOf(context)
       const cancelDeadline = expireAfter(timeoutMs, () => cancel(new Fault('TIMEOUT')))
-      const removeListener = ending.listen(() => cancel(abortedBy(ending)))
-      line.wire?.send(bytes)
+      const removeListener = cancellation.listen(() => cancel(faultOfCancelled(cancellation)))
+      line.connection?.send(bytes)
     })
   }
 
   return {
     call,
     pending: () => pendingCalls,
-    isOpen: () => current?.wire !== undefined,
+    isOpen: () => current?.connection !== undefined,
     ping() {
       current ??= openLine()
-      current.wire?.send(encodeCall({ tag: nextTag(), method: PING }))
+      current.connection?.send(encodeCall({ tag: nextTag(), method: PING }))
     },
     fail(fault) {
-      for (const { pending } of lines) for (const { cancel } of pending.all()) cancel(fault)
+      for (const { pending } of lines) for (const { cancel } of pending.values()) cancel(fault)
     },
     reset() {
-      for (const { wire, closed } of lines) {
+      for (const { connection, closed } of lines) {
         closed()
-        wire?.destroy()
+        connection?.destroy()
       }
     },
     end() {
       current = undefined
       for (const line of lines) {
-        if (line.wire) endIfIdle(line)
+        if (line.connection) endIfIdle(line)
         else line.closed(new Unreachable('the replica has left before it was connected'))
       }
       if (lines.size === 0) return Promise.resolve()
@@ -178,12 +189,14 @@ export const restMs = ({ deadline }: Context, limitMs: number): number =>
   Math.max(1, deadline ? deadline.getTime() - Date.now() : limitMs)
 
 const encodeCall = (call: Partial<Call>): Buffer =>
-  bytesOf(Call.encode({ tag: 0, method: '', request: EMPTY, context: undefined, timeoutMs: 0, ...call }))
+  asBuffer(
+    Call.encode({ tag: 0, method: '', request: EMPTY, context: undefined, timeoutMs: 0, ...call }).finish(),
+  )
 
 const EMPTY = Buffer.alloc(0)
 
-/** The fault of a call that its caller has ended. */
-export function abortedBy({ reason }: Pick<Ending, 'reason'>): Fault {
+/** The fault of a call that its caller has cancelled. */
+export function faultOfCancelled({ reason }: Pick<Cancellation, 'reason'>): Fault {
   const why = reason()
   return why instanceof Fault ? why : new Fault('UNAVAILABLE', undefined, why)
 }

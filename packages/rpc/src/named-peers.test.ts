@@ -1,22 +1,20 @@
 import { once } from 'node:events'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { testTls } from '../testing/testing.js'
-import type { LookUp } from './addresses.js'
-import { connectPeers, type Peers, type PeersOptions } from './peers.js'
-import { remote } from './remote.js'
+import { testTls } from '../testing/test-certificates.js'
 import {
   callerTls,
-  carriers,
-  carryOver,
   changeMethods,
   context,
   freePort,
-  sendMultiplexed,
+  kindsOfCalls,
+  sendSmall,
   startServer,
   starts,
   submit,
-  transports,
-} from './test-service.js'
+} from '../testing/test-service.js'
+import type { LookUp } from './addresses.js'
+import { connectPeers, type Peers, type PeersOptions } from './peers.js'
+import { remote } from './remote.js'
 
 /** A name, its addresses and replicas at them. Undefined addresses: the look-up fails. */
 async function startNamed(options: Partial<PeersOptions> = {}, prefix = '') {
@@ -61,7 +59,7 @@ function startLoad(peers: Peers) {
   }
   const write = async () => [(await submit(peers, context())).id, 'write'] as const
   const sends = [
-    ...transports.map(
+    ...kindsOfCalls.map(
       ([, send]) =>
         () =>
           send(peers, 'yes', context()),
@@ -91,9 +89,7 @@ const watch = (peers: Peers) =>
     .watch({ after: undefined, gatherMs: 0, kinds: [] }, context())
     [Symbol.asyncIterator]()
 
-describe.each(carriers)('the replicas of a name, over %s', (carrier, options) => {
-  carryOver(options)
-
+describe('the replicas of a name', () => {
   test('get calls when their addresses are found, under load', async () => {
     const named = await startNamed()
     await using _a = await named.start(2)
@@ -121,7 +117,7 @@ describe.each(carriers)('the replicas of a name, over %s', (carrier, options) =>
     await load.end()
   })
 
-  test.each(transports)('answer a pending %s after their addresses have vanished', async (_kind, send) => {
+  test.each(kindsOfCalls)('answer a pending %s after their addresses have vanished', async (_kind, send) => {
     const named = await startNamed()
     await using _a = await named.start(2)
     await using _b = await named.start(3)
@@ -154,7 +150,7 @@ describe.each(carriers)('the replicas of a name, over %s', (carrier, options) =>
     })()
     rest.catch(() => undefined)
     named.at(3)
-    await expect.poll(async () => (await sendMultiplexed(peers, 'yes', context()))[1]).toBe('3')
+    await expect.poll(async () => (await sendSmall(peers, 'yes', context()))[1]).toBe('3')
     await expect(rest).rejects.toBeDefined()
     expect((await watch(peers).next()).done).toBe(false)
   })
@@ -175,7 +171,7 @@ describe.each(carriers)('the replicas of a name, over %s', (carrier, options) =>
     await load.end()
   })
 
-  test.each(transports)('are waited for by a %s before the name is found', async (_kind, send) => {
+  test.each(kindsOfCalls)('are waited for by a %s before the name is found', async (_kind, send) => {
     const named = await startNamed()
     const peers = named.connect()
     const answer = send(peers, 'yes', context())
@@ -187,7 +183,7 @@ describe.each(carriers)('the replicas of a name, over %s', (carrier, options) =>
     expect((await message).done).toBe(false)
   })
 
-  const lost = async () => {
+  test('are looked up at once when one is lost', async () => {
     const named = await startNamed({ lookUpMs: Number.POSITIVE_INFINITY })
     const a = await named.start(2)
     named.at(2)
@@ -199,9 +195,7 @@ describe.each(carriers)('the replicas of a name, over %s', (carrier, options) =>
     expect(await load.replicas()).toContain('3')
     await expect.poll(() => load.replicas()).toEqual(['3'])
     await load.end()
-  }
-  // gRPC does not tell whether a call has reached a replica, so its calls are not repeated
-  if (carrier === 'frames') test('are looked up at once when one is lost', lost)
+  })
 
   test('are not looked up while nothing is called', async () => {
     let beat: (() => void) | undefined
@@ -216,7 +210,7 @@ describe.each(carriers)('the replicas of a name, over %s', (carrier, options) =>
     await using _a = await named.start(2)
     named.at(2)
     const peers = named.connect()
-    await sendMultiplexed(peers, 'yes', context())
+    await sendSmall(peers, 'yes', context())
     const before = named.dns.lookUps
     beat?.()
     await expect.poll(() => named.dns.lookUps).toBe(before + 1)
@@ -228,15 +222,15 @@ describe.each(carriers)('the replicas of a name, over %s', (carrier, options) =>
     const a = await named.start(2)
     named.at(2)
     const peers = named.connect()
-    await sendMultiplexed(peers, 'yes', context())
+    await sendSmall(peers, 'yes', context())
     await a[Symbol.asyncDispose]()
     const refused = vi.fn()
     await using _pki = await named.start(2, { tls: await testTls('pki'), refused })
-    for (const [, send] of transports)
+    for (const [, send] of kindsOfCalls)
       await expect(send(peers, 'yes', context())).rejects.toMatchObject({ code: 'UNAVAILABLE' })
     await using _b = await named.start(3)
     named.at(3)
-    await expect.poll(() => sendMultiplexed(peers, 'yes', context())).toEqual(['alice', '3'])
+    await expect.poll(() => sendSmall(peers, 'yes', context())).toEqual(['alice', '3'])
   })
 
   test('are beside those that are listed by address', async () => {
@@ -254,7 +248,7 @@ describe.each(carriers)('the replicas of a name, over %s', (carrier, options) =>
   test('are no longer waited for when their client closes', async () => {
     const named = await startNamed()
     const peers = named.connect()
-    const call = expect(sendMultiplexed(peers, 'yes', context())).rejects.toMatchObject({
+    const call = expect(sendSmall(peers, 'yes', context())).rejects.toMatchObject({
       code: 'UNAVAILABLE',
     })
     await peers[Symbol.asyncDispose]()

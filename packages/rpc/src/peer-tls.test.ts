@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { authority, newAuthority, type TlsFiles } from '../testing/testing.js'
+import { authority, newAuthority, type TlsFiles } from '../testing/test-certificates.js'
 import { openPeerTls, type PeerTlsOptions } from './peer-tls.js'
 
 const DAY_MS = 86_400_000

@@ -1,7 +1,6 @@
-import type { Metadata } from '@grpc/grpc-js'
 import { type LookUp, openAddresses, systemLookUp } from './addresses.js'
 import { Fault } from './fault.js'
-import { BEAT_MS } from './keepalive.js'
+import { BEAT_MS, LOOK_UP_AGE_MS, REST_LOOK_UP_AGE_MS } from './limits.js'
 import { peerConnection } from './peer-connection.js'
 import type { PeerName } from './peer-name.js'
 import type { PeerTls } from './peer-tls.js'
@@ -13,10 +12,8 @@ export interface Peers extends AsyncDisposable {
   replicas(): readonly CalledReplica[]
   /** Undefined, or resolves when the first look-up of a name has found a replica. Until then nothing can be called. */
   found(): Promise<void> | undefined
-  /** The replica for the next call: responsive ones first, in turn. */
+  /** The replica for the next call: of the responsive ones, that with the fewest pending calls; equal ones in turn. */
   next(): CalledReplica
-  /** The replica for the next multiplexed call: of the same ones, the one with the fewest pending calls. */
-  leastBusy(): CalledReplica
   /** Whether a call that has reached no replica may reach one now. Resolves when names have been looked up again. */
   others(): Promise<boolean>
   /** Whether a connection was ever established. Until then calls wait for it. */
@@ -37,10 +34,6 @@ export interface PeersOptions {
   readonly onLookedUp?: () => void
 }
 
-const LOOK_UP_MS = 5000
-/** In place of `lookUpMs` while nothing is called. */
-const REST_LOOK_UP_MS = 60_000
-
 /**
  * Connects to the replicas at `addresses` (see `openAddresses`), and reconnects. Where there are several, an
  * unresponsive replica gets no new calls until it responds again, and its pending calls end. Names are looked up at
@@ -53,7 +46,7 @@ export function connectPeers(
     service,
     startBeats = everyBeat,
     lookUp = systemLookUp,
-    lookUpMs = LOOK_UP_MS,
+    lookUpMs = LOOK_UP_AGE_MS,
     onLookUpFailed = () => undefined,
     onLookedUp = () => undefined,
   }: PeersOptions,
@@ -67,11 +60,6 @@ export function connectPeers(
     resolveFound = resolve
   })
 
-  const sign = (metadata: Metadata): Metadata => {
-    // calls wait for the first start of their service; later a service that is away fails them at once
-    metadata.setOptions({ waitForReady: !wasConnected })
-    return metadata
-  }
   const connection = peerConnection(service, tls)
   const list = openAddresses(addresses, {
     lookUp,
@@ -103,7 +91,6 @@ export function connectPeers(
         wasConnected = true
       },
       onLost: refresh,
-      sign,
     })
   async function leave(replica: Replica): Promise<void> {
     leaving.add(replica)
@@ -129,7 +116,7 @@ export function connectPeers(
     // otherwise there is no other replica to call
     if (connected.some(isResponsive))
       for (const replica of connected) if (!isResponsive(replica)) replica.endAll()
-    if (list.hasNames && list.ageMs() > (wasCalled ? lookUpMs : REST_LOOK_UP_MS)) refresh()
+    if (list.hasNames && list.ageMs() > (wasCalled ? lookUpMs : REST_LOOK_UP_AGE_MS)) refresh()
     if (all.some((replica) => replica.isAwaited())) return
     stopBeats?.()
     stopBeats = undefined
@@ -140,23 +127,15 @@ export function connectPeers(
     stopBeats ??= startBeats(beat)
     const among = candidates()
     turn = (turn + 1) % among.length
-    const replica = among[turn]
-    if (!replica) throw new Fault('UNAVAILABLE', undefined, new Error(`no address of ${service} is known`))
-    return replica
+    const first = among[turn]
+    if (!first) throw new Fault('UNAVAILABLE', undefined, new Error(`no address of ${service} is known`))
+    return among.reduce((best, replica) => (replica.pending() < best.pending() ? replica : best), first)
   }
   update()
   return {
     replicas: () => replicas,
     found: () => (replicas.length === 0 ? found : undefined),
     next,
-    leastBusy() {
-      const first = next()
-      if (replicas.length === 1) return first
-      return candidates().reduce(
-        (best, replica) => (replica.mux.pending() < best.mux.pending() ? replica : best),
-        first,
-      )
-    },
     async others() {
       await list.lookUp()
       return !isClosed && replicas.some((replica) => replica.isPromising())

@@ -2,7 +2,7 @@ import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire'
 import type { MethodDefinition } from '@grpc/grpc-js'
 import { loadFileDescriptorSetFromBuffer } from '@grpc/proto-loader'
 import { ReflectionV1Implementation } from '@grpc/reflection/build/src/implementations/reflection-v1.js'
-import { bytesOf } from './bytes.js'
+import { asBuffer } from './as-buffer.js'
 import { DESCRIPTORS } from './gen/descriptors.js'
 
 type Implementation = InstanceType<typeof ReflectionV1Implementation>
@@ -28,7 +28,7 @@ export function reflectionAnswers(services: readonly string[]): (request: Buffer
 function reflectionMethod(files: readonly Buffer[]): MethodDefinition<object, object> {
   const [file] = files.filter((bytes) => bytes.includes('grpc.reflection.v1.'))
   if (!file) throw new Error('the descriptors lack server reflection')
-  const set = bytesOf(new BinaryWriter().uint32(FILE_TAG).bytes(file))
+  const set = asBuffer(new BinaryWriter().uint32(FILE_TAG).bytes(file).finish())
   const options = { longs: String, enums: String, bytes: Array, defaults: true, oneofs: true } as const
   const definition = loadFileDescriptorSetFromBuffer(set, options)['grpc.reflection.v1.ServerReflection']
   return (definition as unknown as { ServerReflectionInfo: MethodDefinition<object, object> })

@@ -12,6 +12,7 @@ import { loadSync } from '@grpc/proto-loader'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { ChangeServiceService } from './gen/overlay/change/v1/change.js'
+import { openServiceHost } from './host.js'
 import { reflection } from './reflection.js'
 
 const protos = join(import.meta.dirname, '../node_modules/@grpc/reflection/build/proto')
@@ -28,16 +29,10 @@ interface Answer {
 async function start(version: (typeof versions)[number]) {
   const server = new Server()
   server.addService(ChangeServiceService, { head: unserved, watch: unserved })
-  reflection({
-    server,
-    log: pino({ enabled: false }),
-    observe: () => undefined,
-    stopping: new AbortController().signal,
-    multiplexed: new Map(),
-    direct: new Map(),
-    streams: new Map(),
-    names: new Set(['overlay.change.v1.ChangeService']),
-  })
+  const { signal: stopping } = new AbortController()
+  const serviceHost = openServiceHost({ server, log: pino({ enabled: false }), stopping })
+  serviceHost.names.add('overlay.change.v1.ChangeService')
+  reflection(serviceHost)
   const port = await new Promise<number>((resolve, reject) =>
     server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (err, bound) =>
       err ? reject(err) : resolve(bound),

@@ -1,15 +1,19 @@
-import { Client, connectivityState, Metadata, type MethodDefinition } from '@grpc/grpc-js'
+import { Client, connectivityState, type MethodDefinition } from '@grpc/grpc-js'
 import type { Context } from './context.js'
 import { dial, Unreachable } from './dial.js'
-import { Fault, isServiceError, toFault } from './fault.js'
-import { FRAMES, framesWire } from './frames.js'
-import { CallServiceService } from './gen/overlay/stream/v1/stream.js'
-import { grpcCalls } from './grpc-calls.js'
+import { carryFrames } from './frame-connection.js'
 import { type Keepalive, startKeepalive, unresponsive, type Waiting } from './keepalive.js'
-import { MESSAGE_LIMIT_BYTES } from './limits.js'
-import { type MuxClient, type OpenWire, openMuxClient } from './mux-client.js'
+import {
+  GRPC_BACKOFF_MS,
+  GRPC_KEEPALIVE_MS,
+  GRPC_WINDOW_BYTES,
+  MESSAGE_LIMIT_BYTES,
+  REFUSED_MS,
+} from './limits.js'
+import { largeMethods } from './method-table.js'
+import { type OpenConnection, openMuxClient } from './mux-client.js'
+import { type OpenStream, openStreams } from './open-streams.js'
 import type { PeerConnection } from './peer-connection.js'
-import { streamWire, type Wire, type WireEvents } from './wire.js'
 
 export type CalledMethod = Pick<MethodDefinition<unknown, unknown>, 'path' | 'requestSerialize'>
 
@@ -19,18 +23,14 @@ export interface CalledReplica {
   readonly address: string
   /** @param limitMs of a call that has no deadline */
   call(method: CalledMethod, request: unknown, context: Context, limitMs: number): Promise<Buffer>
-  /** The same over a connection for large answers, which would delay the others. */
-  callBulk(method: CalledMethod, request: unknown, context: Context, limitMs: number): Promise<Buffer>
-  /** Encoded messages. Ends without a fault when the signal of the context aborts. */
-  stream(path: string, request: Buffer, context: Context): AsyncGenerator<Buffer>
+  readonly stream: OpenStream
 }
 
 /** A replica in another process. */
 export interface Replica extends CalledReplica {
-  readonly mux: MuxClient
-  /** Its calls fail with `NoFrames` at a replica that has none. */
-  readonly bulk: MuxClient
   readonly keepalive: Keepalive
+  /** How many calls wait for it. */
+  pending(): number
   isConnected(): boolean
   /** Whether it is connected, or has not been tried yet. */
   isPromising(): boolean
@@ -45,11 +45,6 @@ export interface Replica extends CalledReplica {
   close(): void
 }
 
-/** A replica of an older release speaks HTTP/2 only. */
-export class NoFrames extends Error {
-  override readonly name = 'NoFrames'
-}
-
 export interface ReplicaOptions {
   /** `host:port` or `unix:/path` */
   readonly address: string
@@ -61,14 +56,9 @@ export interface ReplicaOptions {
   onConnected(): void
   /** Its connection is lost, or cannot be made. */
   onLost(): void
-  sign(metadata: Metadata): Metadata
 }
 
-/** How long separate calls of gRPC are made before frames are offered again. */
-const MINUTE_MS = 60_000
-/** How long a replica that takes no connection counts as disconnected, even if it has another connection. */
-const REFUSED_MS = 1000
-
+/** Calls are carried by two connections of frames, one for large answers, and streams by one of gRPC. */
 export function openReplica({
   address,
   connection,
@@ -76,7 +66,6 @@ export function openReplica({
   wasConnected,
   onConnected,
   onLost,
-  sign,
 }: ReplicaOptions): Replica {
   const client = new Client(address, connection.credentials, {
     ...clientOptions,
@@ -103,49 +92,36 @@ export function openReplica({
     })
   watchState(state())
   let refusedMs = Number.NEGATIVE_INFINITY
-  let framesAgainMs = 0
-  const openFrames: OpenWire = async (events) => {
+  const open: OpenConnection = async (events) => {
     if (!wasConnected()) await firstReady
     if (state() === connectivityState.TRANSIENT_FAILURE) throw new Unreachable(`${address} cannot be reached`)
-    if (performance.now() < framesAgainMs) throw new NoFrames()
     const socket = await dial(address, connection.options()).catch((err: unknown) => {
       refusedMs = performance.now()
       onLost()
       throw err
     })
-    if (socket.alpnProtocol === FRAMES) return framesWire(socket, events)
-    socket.resume().end() // the server would count a broken handshake
-    framesAgainMs = performance.now() + MINUTE_MS
-    throw new NoFrames()
-  }
-  const openAny: OpenWire = async (events) => {
-    try {
-      return await openFrames(events)
-    } catch (err) {
-      if (err instanceof NoFrames) return openStream(client, events, sign(new Metadata()))
-      throw err
-    }
+    return carryFrames(socket, events)
   }
   // one of the connections may be lost without a word while the other works
-  const watched = (open: OpenWire) => {
+  const openWatched = () => {
     const own = startKeepalive()
     const received = (): void => {
       keepalive.received()
       own.received()
     }
-    return { own, client: openMuxClient(open, received) }
+    return { own, mux: openMuxClient(open, received) }
   }
-  const lines = [watched(openAny), watched(openFrames)] as const
-  const both = lines.map(({ client }) => client)
-  const [{ client: mux }, { client: bulk }] = lines
+  const [small, large] = [openWatched(), openWatched()]
+  const both = [small, large]
+  const pending = (): number => small.mux.pending() + large.mux.pending()
   const isConnected = (): boolean =>
-    both.some(({ isOpen }) => isOpen()) ||
+    both.some(({ mux }) => mux.isOpen()) ||
     (state() === connectivityState.READY && performance.now() - refusedMs > REFUSED_MS)
   const reset = (): void => {
-    for (const client of both) client.reset()
+    for (const { mux } of both) mux.reset()
   }
   function waiting(): Waiting {
-    if (both.some(({ pending }) => pending() > 0)) return 'calls'
+    if (pending() > 0) return 'calls'
     return keepalive.hasStreams() && !isAlone() ? 'streams' : 'nothing'
   }
   const close = (): void => {
@@ -158,74 +134,54 @@ export function openReplica({
     leaving.add(entry)
     return () => leaving.delete(entry)
   }
-  const { unary, stream } = grpcCalls({ client, keepalive, sign, onLeft })
   return {
     address,
-    call: async ({ path, requestSerialize }, request, context, limitMs) =>
-      mux.call(path, requestSerialize(request), context, limitMs),
-    async callBulk({ path, requestSerialize }, request, context, limitMs) {
-      const bytes = requestSerialize(request)
-      try {
-        return await bulk.call(path, bytes, context, limitMs)
-      } catch (err) {
-        if (err instanceof Fault && err.cause instanceof NoFrames) return unary(path, bytes, context, limitMs)
-        throw err
-      }
+    async call({ path, requestSerialize }, request, context, limitMs) {
+      const { mux } = largeMethods.has(path) ? large : small
+      return mux.call(path, requestSerialize(request), context, limitMs)
     },
-    stream,
-    mux,
-    bulk,
+    stream: openStreams({ client, keepalive, wasConnected, onLeft }),
     keepalive,
+    pending,
     isConnected,
     isPromising: () =>
       isConnected() ||
       (refusedMs === Number.NEGATIVE_INFINITY && state() !== connectivityState.TRANSIENT_FAILURE),
-    isAwaited: () => waiting() !== 'nothing' || keepalive.isAsked() || lines.some(({ own }) => own.isAsked()),
+    isAwaited: () => waiting() !== 'nothing' || keepalive.isAsked() || both.some(({ own }) => own.isAsked()),
     beat() {
-      for (const { own, client } of lines) {
-        if (!client.isOpen()) own.reset()
-        const need = own.beat(client.pending() > 0 ? 'calls' : 'nothing')
-        if (need === 'ping') client.ping()
-        if (need === 'reset') client.reset()
+      for (const { own, mux } of both) {
+        if (!mux.isOpen()) own.reset()
+        const need = own.beat(mux.pending() > 0 ? 'calls' : 'nothing')
+        if (need === 'ping') mux.ping()
+        if (need === 'reset') mux.reset()
       }
       if (!isConnected()) return keepalive.reset()
       const need = keepalive.beat(waiting())
       if (need === 'reset') reset()
-      if (need === 'ping' && mux.pending() === 0) mux.ping()
+      if (need === 'ping' && small.mux.pending() === 0) small.mux.ping()
     },
     endAll() {
-      for (const client of both) client.fail(unresponsive())
+      for (const { mux } of both) mux.fail(unresponsive())
       keepalive.endAll()
     },
     async leave() {
       for (const end of [...leaving]) end()
-      await Promise.all(both.map((client) => client.end()))
-      // a call for which the replica had no frames continues over gRPC, and closing lets calls of gRPC end
-      await new Promise((resolve) => setImmediate(resolve))
+      await Promise.all(both.map(({ mux }) => mux.end()))
       close()
     },
     close,
   }
 }
 
-async function openStream(client: Client, events: WireEvents, metadata: Metadata): Promise<Wire> {
-  const { path } = CallServiceService.calls
-  const stream = client.makeBidiStreamRequest<Buffer, Buffer>(path, asBytes, asBytes, metadata)
-  const closed = (err?: unknown): void => events.closed(isServiceError(err) ? toFault(err) : err)
-  return streamWire(stream, { ...events, closed }, () => stream.cancel())
-}
-
-const asBytes = (bytes: Buffer): Buffer => bytes
-
 const clientOptions = {
   // every address behind a name gets its own connection, and lost ones are reopened
   'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
-  'grpc.initial_reconnect_backoff_ms': 100,
-  'grpc.max_reconnect_backoff_ms': 2000,
-  'grpc.keepalive_time_ms': 10_000, // detects a host that vanished
-  'grpc.keepalive_timeout_ms': 3000,
+  'grpc.initial_reconnect_backoff_ms': GRPC_BACKOFF_MS.initial,
+  'grpc.max_reconnect_backoff_ms': GRPC_BACKOFF_MS.most,
+  'grpc.keepalive_time_ms': GRPC_KEEPALIVE_MS.after,
+  'grpc.keepalive_timeout_ms': GRPC_KEEPALIVE_MS.answer,
   'grpc.max_receive_message_length': MESSAGE_LIMIT_BYTES,
   'grpc.max_send_message_length': MESSAGE_LIMIT_BYTES,
-  'grpc-node.flow_control_window': 1024 * 1024,
+  'grpc-node.flow_control_window': GRPC_WINDOW_BYTES,
   'grpc.enable_channelz': 0,
 }

@@ -3,20 +3,23 @@ import { type AddressInfo, createServer } from 'node:net'
 import { Server, ServerCredentials } from '@grpc/grpc-js'
 import type { Logger } from 'pino'
 import type { GrpcHealth } from './health.js'
-import { newestConnections } from './newest-connections.js'
-
-/** The probes of an orchestrator are few, and strangers may reach the port. */
-const MOST_CONNECTIONS = 64
-const IDLE_MS = 10_000
-const STOP_MS = 1000
-const REQUEST_BYTES = 4096
+import { openServiceHost } from './host.js'
+import { limitConnections } from './limit-connections.js'
+import {
+  CONNECTION_AGE_MS,
+  HEALTH_IDLE_MS,
+  HEALTH_MESSAGE_BYTES,
+  HEALTH_STOP_MS,
+  MAX_HEALTH_CONNECTIONS,
+  MAX_HEALTH_STREAMS,
+} from './limits.js'
 
 const limits = {
-  'grpc.max_receive_message_length': REQUEST_BYTES,
-  'grpc.max_metadata_size': REQUEST_BYTES,
-  'grpc.max_concurrent_streams': 16,
-  'grpc.max_connection_age_ms': 3_600_000,
-  'grpc.max_connection_idle_ms': IDLE_MS,
+  'grpc.max_receive_message_length': HEALTH_MESSAGE_BYTES,
+  'grpc.max_metadata_size': HEALTH_MESSAGE_BYTES,
+  'grpc.max_concurrent_streams': MAX_HEALTH_STREAMS,
+  'grpc.max_connection_age_ms': CONNECTION_AGE_MS,
+  'grpc.max_connection_idle_ms': HEALTH_IDLE_MS,
   'grpc.enable_channelz': 0,
 }
 
@@ -31,19 +34,9 @@ export async function serveHealth(
 ): Promise<AsyncDisposable & { readonly port: number }> {
   const server = new Server(limits)
   const stop = new AbortController()
-  const names = new Set<string>()
-  health.service({
-    server,
-    log,
-    observe: () => undefined,
-    stopping: stop.signal,
-    multiplexed: new Map(),
-    direct: new Map(),
-    streams: new Map(),
-    names,
-  })
+  health.service(openServiceHost({ server, log, stopping: stop.signal }))
   const { injectConnection } = server.createConnectionInjector(ServerCredentials.createInsecure())
-  const { open, admit } = newestConnections(MOST_CONNECTIONS)
+  const { open, admit } = limitConnections(MAX_HEALTH_CONNECTIONS)
   const listener = createServer({ noDelay: true }, (socket) => {
     socket.on('error', () => undefined)
     admit(socket)
@@ -58,7 +51,7 @@ export async function serveHealth(
       listener.close()
       const forced = setTimeout(() => {
         for (const socket of open) socket.destroy()
-      }, STOP_MS)
+      }, HEALTH_STOP_MS)
       server.tryShutdown(() => undefined)
       await once(listener, 'close') // of the last connection
       clearTimeout(forced)

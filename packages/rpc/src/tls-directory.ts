@@ -1,5 +1,6 @@
 import { watch } from 'node:fs'
 import type { Logger } from 'pino'
+import { CERTIFICATE_POLL_MS, CERTIFICATE_SETTLE_MS } from './limits.js'
 import { readTlsMaterial, type TlsMaterial } from './tls-material.js'
 
 /** A directory with a certificate, its key and authorities, which may change at any time. */
@@ -20,14 +21,11 @@ export interface TlsDirectoryOptions {
   readonly pollMs?: number
 }
 
-const MINUTE_MS = 60_000
-const SETTLE_MS = 200 // files may be written one after the other
-
 /** Fails if the directory has no valid set. Later sets replace the last valid one as a whole, or not at all. */
 export async function openTlsDirectory(
   directory: string,
   log: Logger,
-  { check, onLoaded, onRefused, pollMs = MINUTE_MS }: TlsDirectoryOptions = {},
+  { check, onLoaded, onRefused, pollMs = CERTIFICATE_POLL_MS }: TlsDirectoryOptions = {},
 ): Promise<TlsDirectory> {
   const listeners = new Set<() => void>()
   const read = async (): Promise<TlsMaterial> => {
@@ -88,7 +86,7 @@ function watchDirectory(
   }
   const changed = (): void => {
     clearTimeout(settling)
-    settling = setTimeout(reloadInTurn, SETTLE_MS).unref()
+    settling = setTimeout(reloadInTurn, CERTIFICATE_SETTLE_MS).unref()
   }
   const watcher = watch(directory, { persistent: false }, changed)
   watcher.on('error', (err) => log.warn({ err, directory }, 'directory is polled only'))

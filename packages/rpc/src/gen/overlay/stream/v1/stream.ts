@@ -6,21 +6,10 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type CallOptions,
-  type ChannelCredentials,
-  Client,
-  type ClientDuplexStream,
-  type ClientOptions,
-  type handleBidiStreamingCall,
-  makeGenericClientConstructor,
-  type Metadata,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
 import { Position } from "../../change/v1/change.js";
 import { Fault } from "../../fault/v1/fault.js";
 
-/** A separate gRPC call carries it in the metadata 'context-bin'. */
+/** A stream carries it in the metadata 'context-bin' of gRPC. */
 export interface CallContext {
   requestId: string;
   /** W3C trace context */
@@ -57,7 +46,7 @@ export interface Call {
 }
 
 export interface Answer {
-  /** 0: not an answer; the caller must open another stream for further calls */
+  /** 0: not an answer; the caller must open another connection for further calls */
   tag: number;
   response: Buffer;
   /** if set, there is no response */
@@ -654,44 +643,6 @@ export const Answer: MessageFns<Answer> = {
     message.fault = (object.fault !== undefined && object.fault !== null) ? Fault.fromPartial(object.fault) : undefined;
     return message;
   },
-};
-
-/**
- * Implemented by every service, in front of the handlers of its other gRPC services. Calls of methods with one answer
- * share one long-lived stream per replica: a separate gRPC call costs several times as much. Processes of the product
- * send the same messages without gRPC, each after its length in four bytes, over connections that negotiate
- * `overlay-frames/1` by ALPN.
- */
-export type CallServiceService = typeof CallServiceService;
-export const CallServiceService = {
-  calls: {
-    path: "/overlay.stream.v1.CallService/Calls" as const,
-    requestStream: true as const,
-    responseStream: true as const,
-    requestSerialize: (value: Call): Buffer => Buffer.from(Call.encode(value).finish()),
-    requestDeserialize: (value: Buffer): Call => Call.decode(value),
-    responseSerialize: (value: Answer): Buffer => Buffer.from(Answer.encode(value).finish()),
-    responseDeserialize: (value: Buffer): Answer => Answer.decode(value),
-  },
-} as const;
-
-export interface CallServiceServer extends UntypedServiceImplementation {
-  calls: handleBidiStreamingCall<Call, Answer>;
-}
-
-export interface CallServiceClient extends Client {
-  calls(): ClientDuplexStream<Call, Answer>;
-  calls(options: Partial<CallOptions>): ClientDuplexStream<Call, Answer>;
-  calls(metadata: Metadata, options?: Partial<CallOptions>): ClientDuplexStream<Call, Answer>;
-}
-
-export const CallServiceClient = makeGenericClientConstructor(
-  CallServiceService,
-  "overlay.stream.v1.CallService",
-) as unknown as {
-  new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): CallServiceClient;
-  service: typeof CallServiceService;
-  serviceName: string;
 };
 
 function bytesFromBase64(b64: string): Uint8Array {

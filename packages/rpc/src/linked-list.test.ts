@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openList } from './list.js'
+import { openList } from './linked-list.js'
 
 test('items stay in order while others leave', () => {
   const list = openList<string>()

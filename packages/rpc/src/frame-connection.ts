@@ -1,22 +1,48 @@
 import type { TLSSocket } from 'node:tls'
-import { MESSAGE_LIMIT_BYTES } from './limits.js'
-import { MalformedMessage, type Wire, type WireEvents } from './wire.js'
+import { CONGESTED_BYTES, MESSAGE_LIMIT_BYTES, MIN_SEPARATE_WRITE_BYTES, STUCK_BYTES } from './limits.js'
 
 /** The protocol of ALPN: messages, each after its length in four bytes. */
 export const FRAMES = 'overlay-frames/1'
 
 const HEAD_BYTES = 4
 
-/** Beyond it, the other process does not read fast enough. */
-const MAX_WAITING_BYTES = 1024 * 1024
-/** Requests at the limit of their size must not refuse others. */
-const STUCK_BYTES = 4 * MESSAGE_LIMIT_BYTES
+/** Carries messages between two processes, in order. */
+export interface FrameConnection {
+  /** A message, which may be in parts. */
+  send(...parts: Buffer[]): void
+  /** The other process does not read fast enough. `drained` follows. */
+  isCongested(): boolean
+  /** So much waits that the other process does not seem to read at all. */
+  isStuck(): boolean
+  /** Reads no further messages until `resume`. */
+  pause(): void
+  resume(): void
+  /** Sends no further messages. */
+  end(): void
+  /** Ends both directions now. */
+  destroy(): void
+}
 
-/** From here on, a copy costs more than several buffers: large ones make V8 collect its whole heap more often. */
-const MIN_SEPARATE_BYTES = 16 * 1024
+export interface FrameEvents {
+  /** Throws if the message cannot be decoded. The connection is then destroyed. */
+  message(bytes: Buffer): void
+  /** The other process sends no further messages. */
+  ended(): void
+  drained(): void
+  /** Called once, with what broke the connection, if anything did. */
+  closed(err?: unknown): void
+}
 
-/** One side of a connection of frames. The messages of one turn of the event loop are written at once. */
-export function framesWire(socket: TLSSocket, { message, ended, drained, closed }: WireEvents): Wire {
+/** The other process has sent what no process of the product sends. */
+export class MalformedMessage extends Error {
+  override readonly name = 'MalformedMessage'
+}
+
+/** Carries frames over a socket. The messages of one turn of the event loop are written at once. */
+export function carryFrames(
+  socket: TLSSocket,
+  { message, ended, drained, closed }: FrameEvents,
+): FrameConnection {
   let outgoing: Buffer[] = []
   let outgoingBytes = 0
   let failure: unknown
@@ -27,7 +53,7 @@ export function framesWire(socket: TLSSocket, { message, ended, drained, closed 
     const bytes = outgoingBytes
     outgoingBytes = 0
     if (frames.length === 0 || !socket.writable) return
-    if (bytes < MIN_SEPARATE_BYTES) return void socket.write(Buffer.concat(frames, bytes))
+    if (bytes < MIN_SEPARATE_WRITE_BYTES) return void socket.write(Buffer.concat(frames, bytes))
     socket.cork()
     for (const frame of frames) socket.write(frame)
     socket.uncork()
@@ -48,7 +74,7 @@ export function framesWire(socket: TLSSocket, { message, ended, drained, closed 
     failure ??= err
     socket.destroy()
   }
-  const read = frameReader(message)
+  const read = openFrameReader(message)
   socket.on('data', (chunk: Buffer) => {
     try {
       read(chunk)
@@ -62,7 +88,7 @@ export function framesWire(socket: TLSSocket, { message, ended, drained, closed 
   socket.on('close', () => closed(failure))
   return {
     send,
-    isCongested: () => waitingBytes() > MAX_WAITING_BYTES,
+    isCongested: () => waitingBytes() > CONGESTED_BYTES,
     isStuck: () => waitingBytes() > STUCK_BYTES,
     pause: () => void socket.pause(),
     resume: () => void socket.resume(),
@@ -75,7 +101,7 @@ export function framesWire(socket: TLSSocket, { message, ended, drained, closed 
 }
 
 /** Returns a function that takes the bytes of frames as they arrive. It throws at a length beyond the limit. */
-export function frameReader(message: (bytes: Buffer) => void): (chunk: Buffer) => void {
+export function openFrameReader(message: (bytes: Buffer) => void): (chunk: Buffer) => void {
   let chunks: Buffer[] = [] // of the frame that is incomplete
   let bytes = 0
   let neededBytes = HEAD_BYTES

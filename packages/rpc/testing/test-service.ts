@@ -1,11 +1,9 @@
 import { EventEmitter, once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import pino from 'pino'
-import { afterAll, beforeAll } from 'vitest'
-import { testTls } from '../testing/testing.js'
-import { type Context, traceparentOf } from './context.js'
-import { Fault, invalid } from './fault.js'
-import { ChangeServiceService, Changes } from './gen/overlay/change/v1/change.js'
+import { type Context, traceparentOf } from '../src/context.js'
+import { Fault, invalid } from '../src/fault.js'
+import { ChangeServiceService, Changes } from '../src/gen/overlay/change/v1/change.js'
 import {
   AuthorizeRequest,
   AuthorizeResponse,
@@ -14,12 +12,13 @@ import {
   PolicyServiceService,
   SubmitPostureRequest,
   SubmitPostureResponse,
-} from './gen/overlay/policy/v1/policy.js'
-import { host } from './host.js'
-import type { Methods } from './methods.js'
-import { connectPeers, type Peers } from './peers.js'
-import { remote } from './remote.js'
-import { type ServeOptions, serve } from './serve.js'
+} from '../src/gen/overlay/policy/v1/policy.js'
+import { host } from '../src/host.js'
+import type { Methods } from '../src/methods.js'
+import { connectPeers, type Peers } from '../src/peers.js'
+import { remote } from '../src/remote.js'
+import { type ServeOptions, serve } from '../src/serve.js'
+import { testTls } from './test-certificates.js'
 
 /** The certificates of the servers, which are policy, and of their caller. */
 export const serverTls = await testTls('policy')
@@ -46,7 +45,7 @@ async function execute(word: string, context: Context): Promise<string> {
 }
 
 const { authorize, getPolicyAdvice, submitPosture } = PolicyServiceService
-/** `authorize` is multiplexed, `getPolicyAdvice` is a unary call, and `submitPosture` is not retryable. */
+/** The answers of `getPolicyAdvice` are large, and `submitPosture` is not retryable. */
 const policyMethods = { authorize, getPolicyAdvice, submitPosture }
 const { watch } = ChangeServiceService
 export const changeMethods = { watch }
@@ -78,27 +77,9 @@ const changes: Methods<typeof changeMethods> = {
 }
 
 /** One caller for all methods. */
-const callersOf = () => new Set([callerTls.name])
+const callersOf = () => [callerTls.name]
 
 export type Server = Awaited<ReturnType<typeof serve>>
-
-/** What the servers of a group of tests speak: calls go over frames, or over gRPC as with older releases. */
-export const carriers = [
-  ['frames', {}],
-  ['HTTP/2', { protocols: ['h2'] }],
-] as const satisfies readonly (readonly [string, Partial<ServeOptions>])[]
-
-let carrier: Partial<ServeOptions> = {}
-
-/** For the servers that the tests of this group start. */
-export function carryOver(options: Partial<ServeOptions>): void {
-  beforeAll(() => {
-    carrier = options
-  })
-  afterAll(() => {
-    carrier = {}
-  })
-}
 
 /** @param at a port of this machine, or an address */
 export const startServer = (
@@ -112,7 +93,6 @@ export const startServer = (
       log: pino({}, { write: (line: string) => logLines.push(line) }),
       tls: serverTls,
       callersOf,
-      ...carrier,
       ...options,
     },
     [host(policyMethods, policy(name)), host(changeMethods, changes)],
@@ -140,12 +120,12 @@ export const context = (ms = 60_000, signal = new AbortController().signal): Con
 /** Sends a word. The answer: the identity of the caller, and the name of the replica. */
 export type SendWord = (peers: Peers, word: string, context: Context) => Promise<readonly string[]>
 
-const sendUnary: SendWord = async (peers, serviceId, c) => {
+export const sendLarge: SendWord = async (peers, serviceId, c) => {
   const request = GetPolicyAdviceRequest.fromPartial({ serviceId })
   const { json } = await remote(policyMethods, peers).getPolicyAdvice(request, c)
   return JSON.parse(json.toString()) as string[]
 }
-export const sendMultiplexed: SendWord = async (peers, serviceId, c) => {
+export const sendSmall: SendWord = async (peers, serviceId, c) => {
   const request = AuthorizeRequest.fromPartial({ serviceId })
   const { routerIds, serviceName } = await remote(policyMethods, peers).authorize(request, c)
   return [...routerIds, serviceName]
@@ -154,9 +134,9 @@ export const sendMultiplexed: SendWord = async (peers, serviceId, c) => {
 export const submit = (peers: Peers, c: Context) =>
   remote(policyMethods, peers).submitPosture(SubmitPostureRequest.create(), c)
 
-export const transports = [
-  ['unary call', sendUnary],
-  ['multiplexed call', sendMultiplexed],
+export const kindsOfCalls = [
+  ['call with a large answer', sendLarge],
+  ['call', sendSmall],
 ] as const
 
 /** A port on which no process listens. */

@@ -1,37 +1,33 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect as connectPlain } from 'node:net'
 import { type ConnectionOptions, connect, createServer, type TLSSocket } from 'node:tls'
-import { Client } from '@grpc/grpc-js'
 import pino from 'pino'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
-import { toMetadata } from './context.js'
-import { dial } from './dial.js'
-import type { Fault } from './fault.js'
-import { FRAMES, frameReader, framesWire } from './frames.js'
-import { AuthorizeRequest, AuthorizeResponse, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
-import { Answer, Call, CallServiceService } from './gen/overlay/stream/v1/stream.js'
-import { host } from './host.js'
-import { MESSAGE_LIMIT_BYTES } from './limits.js'
-import type { Methods } from './methods.js'
-import { type OpenWire, openMuxClient } from './mux-client.js'
-import { peerConnection } from './peer-connection.js'
-import { connectPeers } from './peers.js'
-import { NoFrames, type Replica } from './replica.js'
-import { serve } from './serve.js'
 import {
   callerTls,
   context,
   contexts,
   hangingProxy,
+  kindsOfCalls,
   logLines,
   peersAt,
-  sendMultiplexed,
+  sendLarge,
+  sendSmall,
   serverTls,
   startServer,
-  transports,
-} from './test-service.js'
-
-import { MalformedMessage } from './wire.js'
+} from '../testing/test-service.js'
+import { dial } from './dial.js'
+import type { Fault } from './fault.js'
+import { carryFrames, FRAMES, MalformedMessage, openFrameReader } from './frame-connection.js'
+import { AuthorizeRequest, AuthorizeResponse, PolicyServiceService } from './gen/overlay/policy/v1/policy.js'
+import { Answer, Call } from './gen/overlay/stream/v1/stream.js'
+import { host } from './host.js'
+import { MESSAGE_LIMIT_BYTES } from './limits.js'
+import type { Methods } from './methods.js'
+import { type OpenConnection, openMuxClient } from './mux-client.js'
+import { peerConnection } from './peer-connection.js'
+import { connectPeers } from './peers.js'
+import { serve } from './serve.js'
 
 beforeEach(() => {
   contexts.length = 0
@@ -67,12 +63,12 @@ describe('frames', () => {
 
   test.each([1, 3, 4, 7, 1000, 100_000])('arrive whole from chunks of %d bytes', (size) => {
     const received: string[] = []
-    const read = frameReader((message) => received.push(message.toString()))
+    const read = openFrameReader((message) => received.push(message.toString()))
     for (let at = 0; at < bytes.length; at += size) read(bytes.subarray(at, at + size))
     expect(received).toEqual(messages)
   })
   test('longer than the limit are refused before they arrive', () => {
-    const read = frameReader(() => expect.unreachable())
+    const read = openFrameReader(() => expect.unreachable())
     const head = Buffer.alloc(4)
     head.writeUInt32BE(MESSAGE_LIMIT_BYTES + 1)
     expect(() => read(head)).toThrow(`${MESSAGE_LIMIT_BYTES + 1} bytes`)
@@ -87,17 +83,18 @@ describe('a peer that sends', () => {
   ] as const
   test.each(malformed)('%s loses its connection and no other, with a log line', async (_what, bytes) => {
     await using server = await startServer()
-    await using peers = peersAt(server.port)
-    await sendMultiplexed(peers, 'yes', context())
+    await using proxy = await hangingProxy(server.port)
+    await using peers = peersAt(proxy.port)
+    await sendSmall(peers, 'yes', context())
+    const connections = proxy.accepted()
     const socket = await connectTo({ port: server.port })
     const closed = once(socket.resume(), 'close')
     socket.write(bytes)
     await closed
     const line: unknown = JSON.parse(logLines.at(-1) ?? '')
     expect(line).toMatchObject({ level: 40, peer: 'sessions', msg: 'connection ended' })
-    const { mux } = peers.next() as Replica
-    expect(mux.isOpen()).toBe(true)
-    expect(await sendMultiplexed(peers, 'yes', context())).toEqual(['alice', 'a'])
+    expect(await sendSmall(peers, 'yes', context())).toEqual(['alice', 'a'])
+    expect(proxy.accepted()).toBe(connections)
     expect(logLines.length).toBe(1)
   })
   test('another call with the tag of a running one loses its connection: running calls are counted by tag', async () => {
@@ -113,7 +110,7 @@ describe('a peer that sends', () => {
     const options = {
       log: pino({ level: 'silent' }),
       tls: serverTls,
-      callersOf: () => new Set([callerTls.name]),
+      callersOf: () => [callerTls.name],
     }
     await using server = await serve('127.0.0.1:0', options, [host(definition, methods)])
     const socket = await connectTo({ port: server.port })
@@ -134,7 +131,7 @@ describe('a peer that sends', () => {
     const options = {
       log: pino({ level: 'silent' }),
       tls: serverTls,
-      callersOf: () => new Set([callerTls.name]),
+      callersOf: () => [callerTls.name],
     }
     await using server = await serve('127.0.0.1:0', options, [host(definition, methods)])
     await using peers = peersAt(server.port)
@@ -142,14 +139,14 @@ describe('a peer that sends', () => {
     const calls = 1500
     for (let tag = 1; tag <= calls; tag++) socket.write(frame(callOf(tag, authorize.path, requestOf('yes'))))
     for (let n = 0; n < 200; n++) {
-      await sendMultiplexed(peers, 'yes', context())
+      await sendSmall(peers, 'yes', context())
       executed--
     }
     expect(executed).toBeGreaterThan(0)
     expect(executed).toBeLessThan(calls / 2)
 
     const tags = new Set<number>()
-    const read = frameReader((message) => tags.add(Answer.decode(message).tag))
+    const read = openFrameReader((message) => tags.add(Answer.decode(message).tag))
     socket.on('data', read)
     await expect.poll(() => tags.size).toBe(calls)
     expect(executed).toBe(calls)
@@ -171,7 +168,7 @@ test('a connection whose handshake ends while the server stops is served, and as
   const tags: number[] = []
   socket.on(
     'data',
-    frameReader((message) => tags.push(Answer.decode(message).tag)),
+    openFrameReader((message) => tags.push(Answer.decode(message).tag)),
   )
   socket.write(frame(callOf(1, authorize.path, requestOf('yes'))))
   await expect.poll(() => tags).toEqual([0, 1])
@@ -190,8 +187,8 @@ test('a server that sends what is no answer fails the calls of its connection, w
   onTestFinished(() => void malformed.close())
   await once(malformed, 'listening')
   const { port } = malformed.address() as AddressInfo
-  const open: OpenWire = async (events) =>
-    framesWire(
+  const open: OpenConnection = async (events) =>
+    carryFrames(
       await dial(`127.0.0.1:${connections.length === 0 ? port : server.port}`, connection.options()),
       events,
     )
@@ -206,7 +203,7 @@ test('calls to a server that reads nothing are refused before they fill the memo
   await using server = await startServer()
   await using proxy = await hangingProxy(server.port)
   await using peers = peersAt(proxy.port)
-  expect(await sendMultiplexed(peers, 'yes', context())).toEqual(['alice', 'a'])
+  expect(await sendSmall(peers, 'yes', context())).toEqual(['alice', 'a'])
   proxy.hang()
   const word = 'x'.repeat(1024 * 1024)
   const outcomes: Promise<unknown>[] = []
@@ -214,7 +211,7 @@ test('calls to a server that reads nothing are refused before they fill the memo
   const abort = new AbortController()
   for (let n = 1; n <= 100; n++)
     outcomes.push(
-      sendMultiplexed(peers, word, context(undefined, abort.signal)).catch(({ code }: Fault) => {
+      sendSmall(peers, word, context(undefined, abort.signal)).catch(({ code }: Fault) => {
         if (code === 'SERVER_TOO_MANY_REQUESTS') refusals.push(n)
       }),
     )
@@ -241,91 +238,44 @@ test('a replica loses its connections after 13 s without an answer, also when th
   await using only = await hangingProxy(server.port)
   const beats = new Set<() => void>()
   await using peers = beatenPeers(only.port, beats)
-  await sendMultiplexed(peers, 'yes', context())
+  await sendSmall(peers, 'yes', context())
   only.hang()
-  const call = expect(sendMultiplexed(peers, 'yes', context())).rejects.toMatchObject({
+  const call = expect(sendSmall(peers, 'yes', context())).rejects.toMatchObject({
     code: 'UNAVAILABLE',
   })
   for (let n = 0; n < 60; n++) for (const beat of beats) beat()
   await call
-  expect(await sendMultiplexed(peers, 'yes', context())).toEqual(['alice', 'a'])
+  expect(await sendSmall(peers, 'yes', context())).toEqual(['alice', 'a'])
   for (const beat of beats) beat()
   expect(beats.size).toBe(0) // nothing waits
 })
 
 test('a connection that is lost without a word is replaced, though the other one to its replica works', async () => {
-  const [[, sendBulk]] = transports
   await using server = await startServer()
   await using proxy = await hangingProxy(server.port)
   const beats = new Set<() => void>()
   await using peers = beatenPeers(proxy.port, beats)
-  await sendBulk(peers, 'yes', context())
+  await sendLarge(peers, 'yes', context())
   proxy.hang()
-  const call = expect(sendBulk(peers, 'yes', context())).rejects.toMatchObject({ code: 'UNAVAILABLE' })
+  const call = expect(sendLarge(peers, 'yes', context())).rejects.toMatchObject({ code: 'UNAVAILABLE' })
   for (let n = 0; n < 60; n++) {
-    await sendMultiplexed(peers, 'yes', context()) // over a connection that came later
+    await sendSmall(peers, 'yes', context()) // over a connection that came later
     for (const beat of beats) beat()
   }
   await call
-  expect(await sendBulk(peers, 'yes', context())).toEqual(['alice', 'a'])
+  expect(await sendLarge(peers, 'yes', context())).toEqual(['alice', 'a'])
 })
 
 test('a request beyond the limit fails alone', async () => {
   await using server = await startServer()
-  await using peers = peersAt(server.port)
-  for (const [, send] of transports) {
+  await using proxy = await hangingProxy(server.port)
+  await using peers = peersAt(proxy.port)
+  for (const [, send] of kindsOfCalls) {
     expect(await send(peers, 'yes', context())).toEqual(['alice', 'a'])
+    const connections = proxy.accepted()
     const word = 'x'.repeat(MESSAGE_LIMIT_BYTES)
     await expect(send(peers, word, context())).rejects.toMatchObject({ code: 'UNHANDLED' })
     expect(await send(peers, 'yes', context())).toEqual(['alice', 'a'])
+    expect(proxy.accepted()).toBe(connections)
   }
-  expect((peers.next() as Replica).mux.isOpen()).toBe(true)
-})
-
-describe('of another release', () => {
-  test('a server without frames is called by gRPC', async () => {
-    await using server = await startServer(0, 'a', { protocols: ['h2'] })
-    await using peers = peersAt(server.port)
-    for (const [, send] of transports) expect(await send(peers, 'yes', context())).toEqual(['alice', 'a'])
-    const { bulk } = peers.next() as Replica
-    const call = bulk.call(authorize.path, requestOf('yes'), context(), 1000)
-    await expect(call).rejects.toMatchObject({ cause: expect.any(NoFrames) })
-  })
-  test('a server with frames is called over them', async () => {
-    await using server = await startServer()
-    await using peers = peersAt(server.port)
-    const { bulk } = peers.next() as Replica
-    const response = await bulk.call(authorize.path, requestOf('yes'), context(), 1000)
-    expect(authorize.responseDeserialize(response).serviceName).toBe('a')
-  })
-  test('a client without frames is answered on a stream and by calls of gRPC', async () => {
-    await using server = await startServer()
-    const options = { 'grpc.ssl_target_name_override': 'policy' }
-    const client = new Client(`127.0.0.1:${server.port}`, connection.credentials, options)
-    onTestFinished(() => client.close())
-    const { calls } = CallServiceService
-    const stream = client.makeBidiStreamRequest(
-      calls.path,
-      (bytes: Buffer) => bytes,
-      calls.responseDeserialize,
-    )
-    stream.write(callOf(7, authorize.path, requestOf('yes')))
-    const [answer] = (await once(stream, 'data')) as [Answer]
-    stream.end()
-    expect(answer.tag).toBe(7)
-    expect(authorize.responseDeserialize(answer.response).serviceName).toBe('a')
-    const { path, requestSerialize, responseDeserialize } = authorize
-    const request = AuthorizeRequest.fromPartial({ serviceId: 'yes' })
-    const response = await new Promise<AuthorizeResponse | undefined>((resolve, reject) => {
-      client.makeUnaryRequest(
-        path,
-        requestSerialize,
-        responseDeserialize,
-        request,
-        toMetadata(context()),
-        (err, value) => (err ? reject(err) : resolve(value)),
-      )
-    })
-    expect(response?.serviceName).toBe('a')
-  })
 })

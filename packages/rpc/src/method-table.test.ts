@@ -2,11 +2,10 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ServiceDefinition } from '@grpc/grpc-js'
 import { describe, expect, test } from 'vitest'
-import { callers, callersOf } from './callers.js'
 import { HealthService } from './gen/health/v1/health.js'
 import { StatusServiceService } from './gen/overlay/status/v1/status.js'
-import { CallServiceService } from './gen/overlay/stream/v1/stream.js'
 import * as definitions from './index.js'
+import { callersOf, methodTable } from './method-table.js'
 import { reflectionPaths } from './reflection.js'
 
 const standard = [
@@ -25,11 +24,11 @@ async function hostedBy(service: string): Promise<string[]> {
 }
 
 test('only services have rows', () => {
-  expect([...callers.keys()].sort()).toEqual(services)
+  expect([...methodTable.keys()].sort()).toEqual(services)
 })
 
 describe.each(services)('%s', (service) => {
-  const rows = [...(callers.get(service) ?? [])]
+  const rows = [...(methodTable.get(service) ?? [])]
   const own = rows.filter(([path]) => !standard.includes(path))
 
   test('has one row for each method that it hosts, and no other', async () => {
@@ -38,7 +37,7 @@ describe.each(services)('%s', (service) => {
     expect(rows.map(([path]) => path).sort()).toEqual(hosted.sort())
   })
   test('is called only by processes that connect to it', async () => {
-    const named = new Set(own.flatMap(([, names]) => [...names]))
+    const named = new Set(own.flatMap(([, { callers }]) => callers))
     named.delete('gateway') // connects to all
     const connected = await Promise.all(
       services.map(async (other) => {
@@ -49,15 +48,14 @@ describe.each(services)('%s', (service) => {
     expect([...named].sort()).toEqual(connected.flat())
   })
   test('neither calls itself nor is called by an operator', () => {
-    for (const [path, names] of own) {
-      expect(names.has(service), path).toBe(false)
-      expect(names.has('operator'), path).toBe(false)
+    for (const [path, { callers }] of own) {
+      expect(callers, path).not.toContain(service)
+      expect(callers, path).not.toContain('operator')
     }
   })
 })
 
-test('a method without a row, and the shared stream itself, have no callers', () => {
+test('a method without a row has no callers', () => {
   expect(callersOf('policy', '/overlay.pki.v1.PkiService/Enroll')).toBe(undefined)
   expect(callersOf('gateway', '/overlay.pki.v1.PkiService/Enroll')).toBe(undefined)
-  for (const service of services) expect(callersOf(service, CallServiceService.calls.path)).toBe(undefined)
 })

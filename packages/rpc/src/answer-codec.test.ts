@@ -1,6 +1,6 @@
 import { BinaryWriter } from '@bufbuild/protobuf/wire'
 import { expect, test } from 'vitest'
-import { answerIn } from './answer-in.js'
+import { decodeAnswer } from './answer-codec.js'
 import { Fault, faultToMessage } from './fault.js'
 import { Answer } from './gen/overlay/stream/v1/stream.js'
 
@@ -11,7 +11,7 @@ test.each([
   ['a fault', Answer.create({ tag: 7, fault: faultToMessage(new Fault('NOT_FOUND', 'x')) })],
 ])('%s is read as the generated code reads it', (_, answer) => {
   const bytes = Buffer.from(Answer.encode(answer).finish())
-  expect(answerIn(bytes)).toEqual(Answer.decode(bytes))
+  expect(decodeAnswer(bytes)).toEqual(Answer.decode(bytes))
 })
 
 test('a member of a later release is ignored', () => {
@@ -19,14 +19,14 @@ test('a member of a later release is ignored', () => {
     Answer.create({ tag: 7 }),
     new BinaryWriter().uint32(98).string('later'),
   ).finish()
-  expect(answerIn(Buffer.from(later))).toEqual(Answer.create({ tag: 7 }))
+  expect(decodeAnswer(Buffer.from(later))).toEqual(Answer.create({ tag: 7 }))
 })
 
 test.each(['12ff', '0880', '1aff01'])('malformed bytes are refused: %s', (hex) => {
-  expect(() => answerIn(Buffer.from(hex, 'hex'))).toThrow()
+  expect(() => decodeAnswer(Buffer.from(hex, 'hex'))).toThrow()
 })
 
 test('the response is a part of the message', () => {
   const bytes = Buffer.from(Answer.encode(Answer.create({ tag: 1, response: Buffer.from('abc') })).finish())
-  expect(answerIn(bytes).response.buffer).toBe(bytes.buffer)
+  expect(decodeAnswer(bytes).response.buffer).toBe(bytes.buffer)
 })

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { contextFromMessage } from './context.js'
-import { endingOf, openEnding } from './ending.js'
+import { cancellationOf, openCancellation } from './cancellation.js'
+import { contextFromMessage } from './context-codec.js'
 import { Fault } from './fault.js'
 import { CallContext } from './gen/overlay/stream/v1/stream.js'
 
@@ -13,54 +13,54 @@ afterEach(() => {
 })
 
 const contextOf = (limitMs: number) => {
-  const ending = openEnding(limitMs)
-  return { ending, context: contextFromMessage(CallContext.create(), limitMs, ending) }
+  const cancellation = openCancellation(limitMs)
+  return { cancellation, context: contextFromMessage(CallContext.create(), limitMs, cancellation) }
 }
 
 test('a call that reads no signal and adds no listener has no timer', () => {
-  const { ending, context } = contextOf(1000)
-  expect(endingOf(context).hasEnded()).toBe(false)
+  const { cancellation, context } = contextOf(1000)
+  expect(cancellationOf(context).isCancelled()).toBe(false)
   expect(vi.getTimerCount()).toBe(0)
-  ending.forget()
+  cancellation.forget()
 })
 
 test('a listener and the signal learn the same end, at the limit', () => {
   const { context } = contextOf(1000)
   const listener = vi.fn()
-  endingOf(context).listen(listener)
+  cancellationOf(context).listen(listener)
   vi.advanceTimersByTime(500)
   expect(listener).not.toHaveBeenCalled()
   const { signal } = context
   vi.advanceTimersByTime(520)
   expect(listener).toHaveBeenCalledOnce()
   expect(signal.reason).toMatchObject({ code: 'TIMEOUT' })
-  expect(endingOf(context).reason()).toBe(signal.reason)
+  expect(cancellationOf(context).reason()).toBe(signal.reason)
 })
 
 test('a signal that is first read after the end is aborted, and a late listener is called at once', () => {
-  const { ending, context } = contextOf(1000)
-  ending.end(new Fault('UNAVAILABLE'))
+  const { cancellation, context } = contextOf(1000)
+  cancellation.cancel(new Fault('UNAVAILABLE'))
   expect(context.signal.reason).toMatchObject({ code: 'UNAVAILABLE' })
   const listener = vi.fn()
-  endingOf(context).listen(listener)
+  cancellationOf(context).listen(listener)
   expect(listener).toHaveBeenCalledOnce()
 })
 
 test('a removed listener is not called', () => {
-  const { ending, context } = contextOf(1000)
+  const { cancellation, context } = contextOf(1000)
   const listener = vi.fn()
-  endingOf(context).listen(listener)()
-  ending.end(new Fault('TIMEOUT'))
+  cancellationOf(context).listen(listener)()
+  cancellation.cancel(new Fault('TIMEOUT'))
   expect(listener).not.toHaveBeenCalled()
 })
 
 test('a copy of a context with a signal of its own ends with that signal', () => {
-  const { ending, context } = contextOf(1000)
+  const { cancellation, context } = contextOf(1000)
   const abort = new AbortController()
   const copy = { ...context, signal: abort.signal }
   const listener = vi.fn()
-  endingOf(copy).listen(listener)
-  ending.end(new Fault('TIMEOUT'))
+  cancellationOf(copy).listen(listener)
+  cancellation.cancel(new Fault('TIMEOUT'))
   expect(listener).not.toHaveBeenCalled()
   abort.abort()
   expect(listener).toHaveBeenCalledOnce()
@@ -68,9 +68,9 @@ test('a copy of a context with a signal of its own ends with that signal', () =>
 })
 
 test('a call that was answered is no longer observed', () => {
-  const { ending, context } = contextOf(1000)
+  const { cancellation, context } = contextOf(1000)
   const { signal } = context
-  ending.forget()
+  cancellation.forget()
   vi.advanceTimersByTime(2000)
   expect(signal.aborted).toBe(false)
   expect(vi.getTimerCount()).toBe(0)

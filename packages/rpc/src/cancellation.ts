@@ -1,10 +1,11 @@
 import type { Context } from './context.js'
+import { expireAfter } from './deadlines.js'
 import { Fault } from './fault.js'
-import { expireAfter, onAbort } from './limits.js'
+import { onAbort } from './on-abort.js'
 
 /** The end of a call that its caller no longer waits for. */
-export interface Ending {
-  hasEnded(): boolean
+export interface Cancellation {
+  isCancelled(): boolean
   /** Of a call that has ended. */
   reason(): unknown
   /** Calls `listener` once when the call ends, or now if it has. Returns a function that removes the listener. */
@@ -14,8 +15,8 @@ export interface Ending {
 }
 
 /** The end of a call that this process answers. */
-export interface OwnEnding extends Ending {
-  end(reason: Fault): void
+export interface OwnCancellation extends Cancellation {
+  cancel(reason: Fault): void
   /** The call has been answered: its limit is no longer observed. */
   forget(): void
 }
@@ -24,7 +25,7 @@ export interface OwnEnding extends Ending {
  * A call ends at its limit, at the latest. Signal and limit exist only from their first use on: they cost as much as the
  * rest of a call, and most calls are answered without them.
  */
-export function openEnding(limitMs: number): OwnEnding {
+export function openCancellation(limitMs: number): OwnCancellation {
   const startMs = performance.now()
   let controller: AbortController | undefined
   let reason: Fault | undefined
@@ -34,9 +35,9 @@ export function openEnding(limitMs: number): OwnEnding {
   function observeLimit(): void {
     if (cancelLimit || reason) return
     const restMs = limitMs - (performance.now() - startMs)
-    cancelLimit = expireAfter(restMs, () => end(new Fault('TIMEOUT')))
+    cancelLimit = expireAfter(restMs, () => cancel(new Fault('TIMEOUT')))
   }
-  function end(why: Fault): void {
+  function cancel(why: Fault): void {
     if (reason) return
     reason = why
     cancelLimit?.()
@@ -52,9 +53,9 @@ export function openEnding(limitMs: number): OwnEnding {
       }
       return controller.signal
     },
-    hasEnded: () => reason !== undefined,
+    isCancelled: () => reason !== undefined,
     reason: () => reason,
-    end,
+    cancel,
     forget() {
       cancelLimit?.()
       listeners = undefined // of what may stay referenced for a while
@@ -73,40 +74,40 @@ export function openEnding(limitMs: number): OwnEnding {
   }
 }
 
-const ENDING = Symbol('ending')
+const CANCELLATION = Symbol('cancellation')
 
-interface Noted extends Context {
-  readonly [ENDING]?: Ending
+interface Cancellable extends Context {
+  readonly [CANCELLATION]?: Cancellation
 }
 
-/** One function for all contexts: of an accessor in a literal, each object would have a shape of its own in V8. */
+/** One function for all contexts: with an accessor in a literal, V8 gives each object a shape of its own. */
 const signalMember: PropertyDescriptor = {
   enumerable: true,
-  get(this: Noted) {
-    return endingOf(this).signal()
+  get(this: Cancellable) {
+    return cancellationOf(this).signal()
   },
 }
 
 /**
- * The context of a call whose end is known without its signal, which is created at its first use. Copies of the context
- * have the signal only. No WeakMap has the end: what its values reach, here the whole request, outlives all collections
- * of the young generation.
+ * The context of a call whose signal is created at its first use. Copies of the context have the signal only. The
+ * cancellation is a member, not in a WeakMap, whose values outlive all collections of the young generation.
  */
-export function contextEnding(members: Omit<Context, 'signal'>, ending: Ending): Context {
+export function withCancellation(members: Omit<Context, 'signal'>, cancellation: Cancellation): Context {
   const context = Object.defineProperty(members, 'signal', signalMember) as Context
-  noteEnding(context, ending)
+  setCancellation(context, cancellation)
   return context
 }
 
-/** The end of `context` is known without reading its signal. */
-export function noteEnding(context: Context, ending: Ending): void {
-  Object.defineProperty(context, ENDING, { value: ending })
+/** The cancellation of `context` is known without reading its signal. */
+export function setCancellation(context: Context, cancellation: Cancellation): void {
+  Object.defineProperty(context, CANCELLATION, { value: cancellation })
 }
 
-export const endingOf = (context: Context): Ending => (context as Noted)[ENDING] ?? ofSignal(context.signal)
+export const cancellationOf = (context: Context): Cancellation =>
+  (context as Cancellable)[CANCELLATION] ?? ofSignal(context.signal)
 
-const ofSignal = (signal: AbortSignal): Ending => ({
-  hasEnded: () => signal.aborted,
+const ofSignal = (signal: AbortSignal): Cancellation => ({
+  isCancelled: () => signal.aborted,
   reason: () => signal.reason,
   listen: (listener) => onAbort(signal, listener),
   signal: () => signal,
