@@ -8,6 +8,7 @@ import {
 } from '@overlay/store/audit'
 import { openDatabase } from '@overlay/store/postgres'
 import { withClient } from '@overlay/store/postgres/migrate'
+import { AUDIT_READ_MS } from '../limits.js'
 import { services } from '../servers/schemas.js'
 
 /** Which changes to look for. Absent: all. */
@@ -25,9 +26,6 @@ export interface AuditQuery {
 }
 
 type Filter = ChangeQuery['where']
-
-/** A condition that no index serves reads the whole table. */
-const READ_MS = 600_000
 
 /** The newest changes of all services, newest last. Reads only. */
 export async function readAudit(ownerUrl: string, query: AuditQuery): Promise<ChangeEvent[]> {
@@ -56,7 +54,7 @@ function openDatabases(ownerUrl: string) {
         databases.map(async (db) => {
           const { schema } = db
           const query = { where, behind: behind && placeIn(schema, behind), oldestFirst: false, limit }
-          const page = await db.transaction(new Date(Date.now() + READ_MS), (tx) =>
+          const page = await db.transaction(new Date(Date.now() + AUDIT_READ_MS), (tx) =>
             readChanges(tx, schema, query),
           )
           return { schema, ...page, settledMs: 0 }

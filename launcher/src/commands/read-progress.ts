@@ -1,3 +1,4 @@
+import { QUEUE_RECENT_MS } from '../limits.js'
 import { labelIn, samplesOf } from '../processes/prometheus-text.js'
 
 /** The metrics of one process. */
@@ -37,13 +38,11 @@ export function outstandingIn(metrics: readonly ProcessMetrics[]): readonly Outs
   )
 }
 
-const RECENT_MS = 600_000
-
 /** Queues that have refused tasks within ten minutes. */
 export const fullQueuesIn = (metrics: readonly ProcessMetrics[], now: number): readonly FullQueue[] =>
   metrics.flatMap(({ name, text }) =>
     samplesOf(text, 'overlay_queue_refused_timestamp_seconds')
-      .filter(({ value }) => now - value * 1000 < RECENT_MS)
+      .filter(({ value }) => now - value * 1000 < QUEUE_RECENT_MS)
       .map(({ labels, value }) => ({
         process: name,
         queue: labelIn(labels, 'queue'),

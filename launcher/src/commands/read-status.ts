@@ -5,6 +5,7 @@ import { caFile, secretsFile } from '../home/home-files.js'
 import { runningLauncher } from '../home/installation.js'
 import { lastBackup, type Saved } from '../home/last-backup.js'
 import { type ProcessRecord, readStatusRecord, type StatusRecord } from '../home/status-record.js'
+import { METRICS_MS } from '../limits.js'
 import { askOps, isHealthy, problemsIn, readinessOf, worstState } from '../processes/health.js'
 import { labelIn, samplesOf } from '../processes/prometheus-text.js'
 import type { LauncherSettings } from '../settings/settings.js'
@@ -49,7 +50,6 @@ export interface KeyConcern {
   readonly problem: 'expires within 30 days' | 'replacement overdue' | 'files of your own key refused'
 }
 
-const METRICS_MS = 3000
 const DAY_MS = 86_400_000
 
 /** Reads files of the home. If the product runs, it asks the processes, too. */

@@ -11,6 +11,7 @@ import {
   notBeforeOf,
   openSigner,
 } from '@overlay/x509'
+import { CERTIFICATE_CHECK_MS, CERTIFICATE_HOURS, CERTIFICATE_RENEWAL_MS } from '../limits.js'
 import type { Account } from '../system/account.js'
 import { errorText } from '../system/error-text.js'
 import { ignoreMissing } from '../system/files.js'
@@ -44,10 +45,6 @@ export interface ProcessCertificatesOptions {
   readonly now?: () => Date
 }
 
-const RENEWAL_MS = 86_400_000
-const CHECK_MS = 60_000
-const LIFE_HOURS = 7 * 24
-
 interface Issued extends CertificateOptions {
   readonly directory: string
   issuedAt: Date
@@ -71,7 +68,7 @@ export async function openProcessCertificates({
       privateKey: await newPrivateKey(),
       hosts,
       commonName: name,
-      hours: LIFE_HOURS,
+      hours: CERTIFICATE_HOURS,
       now: at,
     })
     await replaceFiles(
@@ -87,7 +84,7 @@ export async function openProcessCertificates({
     if (isReplaced) authority = await newAuthority(now())
     for (const one of issued) {
       const ageMs = now().getTime() - one.issuedAt.getTime()
-      if (!isReplaced && ageMs >= 0 && ageMs < RENEWAL_MS) continue
+      if (!isReplaced && ageMs >= 0 && ageMs < CERTIFICATE_RENEWAL_MS) continue
       await write(one)
       one.onRenewed?.()
     }
@@ -105,7 +102,7 @@ export async function openProcessCertificates({
       },
     )
 
-  const renewing = runPeriodically(CHECK_MS, renew)
+  const renewing = runPeriodically(CERTIFICATE_CHECK_MS, renew)
   return {
     issue: (options) =>
       serially(async () => {

@@ -1,6 +1,7 @@
 import { chmod, lstat, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { SOCKET_PATH_BYTES } from '../limits.js'
 import { type Accounts, admitAccounts, chownTo, isReachable, refuseOtherFiles } from '../system/account.js'
 import { ignoreMissing } from '../system/files.js'
 
@@ -16,8 +17,6 @@ export interface RunDirectory {
   remove(): Promise<void>
 }
 
-/** The limit of Linux and macOS, without the final zero. */
-const LONGEST_SOCKET_PATH = 103
 const longestName = Math.max('/postgres/.s.PGSQL.5432.lock'.length, '/rpc-XXXXXX/sessions-16.sock'.length)
 
 /**
@@ -32,7 +31,7 @@ export async function runPathOf(home: string, id: string, { database }: Accounts
   const path = [...own, join(systemDirectory, `overlay-${id}`)].find(isFit)
   if (path === undefined)
     throw new Error(
-      `OVERLAY_HOME is too long a path for sockets, or has a comma: at most ${LONGEST_SOCKET_PATH - longestName - '/run'.length} bytes are possible; or set TMPDIR to a shorter one`,
+      `OVERLAY_HOME is too long a path for sockets, or has a comma: at most ${SOCKET_PATH_BYTES - longestName - '/run'.length} bytes are possible; or set TMPDIR to a shorter one`,
     )
   return path
 }
@@ -69,4 +68,4 @@ export async function makeRunDirectory(home: string, id: string, accounts: Accou
 
 /** Lists of addresses and Postgres's setting separate paths by commas. */
 const isFit = (path: string): boolean =>
-  Buffer.byteLength(path) + longestName <= LONGEST_SOCKET_PATH && !path.includes(',')
+  Buffer.byteLength(path) + longestName <= SOCKET_PATH_BYTES && !path.includes(',')

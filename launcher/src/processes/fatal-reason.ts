@@ -1,7 +1,6 @@
 import { open, stat } from 'node:fs/promises'
+import { LOG_END_BYTES } from '../limits.js'
 import { ignoreMissing } from '../system/files.js'
-
-const END_BYTES = 64 * 1024
 
 interface Failure {
   readonly message?: string
@@ -20,10 +19,10 @@ export async function fatalReason(logFile: string, from: number): Promise<string
     const { size } = await file.stat()
     const start = size < from ? 0 : from // a shorter file is a new one
     const { buffer, bytesRead } = await file.read(
-      Buffer.alloc(END_BYTES),
+      Buffer.alloc(LOG_END_BYTES),
       0,
-      END_BYTES,
-      Math.max(start, size - END_BYTES),
+      LOG_END_BYTES,
+      Math.max(start, size - LOG_END_BYTES),
     )
     return fatalReasonIn(buffer.subarray(0, bytesRead).toString())
   } finally {

@@ -1,13 +1,12 @@
 import { get } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Health } from '@overlay/process'
+import { FAILED_PROBES, OPS_ANSWER_BYTES, READINESS_MS } from '../limits.js'
 
 export interface OpsAnswer {
   readonly status: number
   readonly body: string
 }
-
-const MOST_BYTES = 16 * 1024 * 1024
 
 /** Asks a process at its address of health checks and metrics. Undefined: no answer in time, or one that is too large. */
 export const askOps = (ops: string, path: string, timeoutMs: number): Promise<OpsAnswer | undefined> =>
@@ -17,7 +16,7 @@ export const askOps = (ops: string, path: string, timeoutMs: number): Promise<Op
       let bytes = 0
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length
-        if (bytes > MOST_BYTES) request.destroy()
+        if (bytes > OPS_ANSWER_BYTES) request.destroy()
         chunks.push(chunk)
       })
       response.once('end', () =>
@@ -40,10 +39,8 @@ export const probeHealth = async (
   timeoutMs: number,
 ): Promise<number | undefined> => (await askOps(ops, `/healthz/${path}`, timeoutMs))?.status
 
-const READY_MS = 1500
-
 export async function readinessOf(ops: string): Promise<Health> {
-  const answer = await askOps(ops, '/healthz/ready', READY_MS)
+  const answer = await askOps(ops, '/healthz/ready', READINESS_MS)
   return (answer && healthIn(answer.body)) ?? { ready: false, checks: { process: 'does not answer' } }
 }
 
@@ -64,9 +61,6 @@ export function healthIn(body: string): Health | undefined {
 /** What a process lacks, as text. */
 export const problemsIn = ({ checks }: Health): string[] =>
   Object.entries(checks).flatMap(([name, state]) => (state === 'ok' ? [] : `${name} ${state}`))
-
-/** A single failed probe may come from a delay of the launcher itself, or from a suspended machine. */
-const FAILED_PROBES = 6
 
 /**
  * Resolves when a process stops answering for `silenceMs`. A process that has not answered yet may be waiting for its

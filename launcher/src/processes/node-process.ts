@@ -3,6 +3,13 @@ import { once } from 'node:events'
 import { finished } from 'node:stream/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { EXIT_UNAVAILABLE, type Health } from '@overlay/process'
+import {
+  PROCESS_STOP_MS,
+  START_ANSWER_MS,
+  START_POLL_MS,
+  START_STALLED_MS,
+  WAITING_REPORT_MS,
+} from '../limits.js'
 import type { LogFile } from '../system/log-file.js'
 import type { RunningProcess } from '../system/start-program.js'
 import { askOps, healthIn, problemsIn, untilUnresponsive } from './health.js'
@@ -19,8 +26,6 @@ export interface NodeProcess extends RunningProcess {
   /** Whether it has ended because something was unavailable: it may succeed when it is started again. */
   endedTransiently(): boolean
 }
-
-const STOP_MS = 25_000 // longer than the process's own limit
 
 /** Starts a process of the product. It ends when descriptor 3 ends, which is when this process ends. */
 export async function startNode(
@@ -64,7 +69,7 @@ export async function startNode(
   const stop = async (): Promise<void> => {
     exited.abort()
     child.kill('SIGINT') // as the whole product stops, clients have no other gateway to change to
-    const late = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
+    const late = setTimeout(() => child.kill('SIGKILL'), PROCESS_STOP_MS)
     await ended
     clearTimeout(late)
   }
@@ -86,14 +91,14 @@ export interface ReadyOptions {
  */
 export async function untilReady(
   { name, ops }: Pick<ProcessPlan, 'name' | 'ops'>,
-  { signal, print, reportMs = REPORT_MS, giveUpMs = GIVE_UP_MS }: ReadyOptions,
+  { signal, print, reportMs = WAITING_REPORT_MS, giveUpMs = START_STALLED_MS }: ReadyOptions,
 ): Promise<void> {
   let state = 'no answer yet'
   let since = performance.now()
   let progressedAt = since
   let isReported = false
   for (;;) {
-    const answer = await askOps(ops, '/healthz/ready', READY_MS)
+    const answer = await askOps(ops, '/healthz/ready', START_ANSWER_MS)
     if (answer?.status === 200) return
     const health = answer && healthIn(answer.body)
     const now = performance.now()
@@ -110,14 +115,9 @@ export async function untilReady(
       print(`waiting for ${name}: ${state}`)
       isReported = true
     }
-    await pause(POLL_MS, undefined, { signal })
+    await pause(START_POLL_MS, undefined, { signal })
   }
 }
 
 const isLoading = ({ checks: { database, memory = 'ok' } }: Health): boolean =>
   database === 'ok' && memory !== 'ok'
-
-const REPORT_MS = 20_000
-const GIVE_UP_MS = 600_000
-const READY_MS = 5000
-const POLL_MS = 20

@@ -1,14 +1,13 @@
 import { type Health, nodeMetrics, processMetrics, serveOps } from '@overlay/process'
 import { coalesced } from '@overlay/process/async'
 import type { ProcessRecord } from '../home/status-record.js'
+import { METRICS_MS } from '../limits.js'
 import { errorText } from '../system/error-text.js'
 import { freePort } from '../system/ports.js'
 import { askOps, problemsIn, readinessOf } from './health.js'
 import { type MetricsText, mergeMetrics } from './prometheus-text.js'
 
 export const DEFAULT_METRICS_ADDRESS = '127.0.0.1:9962'
-
-const METRICS_MS = 3000
 
 interface MetricsOptions {
   /** `host:port`; undefined: the default, or a free port if the default is taken. */

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { MAX_PROCESSES } from '../limits.js'
 import { type Layout, type Part, parts, scaleOf } from '../processes/plan-processes.js'
 
 export const usage = `npm start [-- --replicas N | --separate | --scale gateway=2,policy=2]
@@ -11,8 +12,6 @@ Without options, all parts run in one process.
   --help             this text
 
 Settings come from the environment; docs/settings.md lists them.`
-
-const MAX_PROCESSES = 16
 
 export interface Arguments {
   readonly help: boolean

@@ -10,6 +10,7 @@ import { addressFile, caFile, launcherLog, passwordFile } from '../home/home-fil
 import { openProcessCertificates, type ProcessCertificates } from '../home/process-certificates.js'
 import { snapshotsDirectory } from '../home/snapshots.js'
 import { keepStatus, type StatusKeeper } from '../home/status-record.js'
+import { START_PAUSES } from '../limits.js'
 import { fatalReason, lengthOf } from '../processes/fatal-reason.js'
 import { type NodeProcess, startNode, untilReady } from '../processes/node-process.js'
 import {
@@ -254,7 +255,7 @@ async function startProcesses(
       status.started(name, running.pid)
       return running
     }
-    const backoff = openBackoff({ firstMs: 500, longestMs: 5000 })
+    const backoff = openBackoff(START_PAUSES)
     let logged = await lengthOf(logFile)
     let running = await start()
     processes.set(name, { pid: () => running.pid, stop: () => running.stop() })

@@ -1,6 +1,7 @@
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
+import { BROKER_CLOSE_MS } from '../limits.js'
 import { type Command, commandReader, type Message, ProtocolError } from './nats-protocol.js'
 import { isValidSubject, type Subscription, subscriptions } from './subscriptions.js'
 import { openTlsUpgrade } from './tls-upgrade.js'
@@ -33,8 +34,6 @@ export const busLimits: BrokerLimits = {
   payloadBytes: 1024 * 1024,
   pendingBytes: 8 * 1024 * 1024,
 }
-
-const CLOSE_MS = 1000 // between the final -ERR and the end of the connection
 
 export const busUser = 'overlay'
 
@@ -108,7 +107,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         if (!(err instanceof ProtocolError)) throw err
         socket.end(`-ERR '${err.message}'\r\n`)
         socket.removeAllListeners('data').resume()
-        setTimeout(() => socket.destroy(), CLOSE_MS).unref()
+        setTimeout(() => socket.destroy(), BROKER_CLOSE_MS).unref()
       }
     })
     socket.on('error', () => socket.destroy()) // the client went away; `close` follows
@@ -167,7 +166,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     for (const socket of clients) socket.destroySoon()
     const late = setTimeout(() => {
       for (const socket of connections) socket.destroy() // clients that do not read
-    }, CLOSE_MS)
+    }, BROKER_CLOSE_MS)
     await new Promise((resolve) => server.close(resolve))
     clearTimeout(late)
   }

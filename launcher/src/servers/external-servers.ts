@@ -6,6 +6,7 @@ import { isUnavailable, MissingRights, withClient } from '@overlay/store/postgre
 import type { Home } from '../home/home.js'
 import { caFile } from '../home/home-files.js'
 import { readStatusRecord } from '../home/status-record.js'
+import { DATABASE_RETRY_MS } from '../limits.js'
 import { errorText } from '../system/error-text.js'
 import { exists } from '../system/files.js'
 import { busProblem, codeIn, databaseProblem } from './connect-problem.js'
@@ -96,8 +97,6 @@ const needsRepair = (err: unknown): boolean =>
 /** The database may be back later. */
 class DatabaseAway extends Error {}
 
-const RETRY_MS = 1000
-
 /**
  * Repeats work of `explainDatabase` or `explainOwnDatabase` while the database is unavailable: after a power cut, its machine
  * may start later, and a busy machine may not answer in time.
@@ -111,7 +110,7 @@ export async function untilDatabase<T>(print: (line: string) => void, work: () =
       if (!(err instanceof DatabaseAway)) throw err
       if (err.message !== printed) print(`waiting for the database: ${err.message}`)
       printed = err.message
-      await pause(RETRY_MS)
+      await pause(DATABASE_RETRY_MS)
     }
   }
 }

@@ -1,3 +1,5 @@
+import { BROKER_LINE_BYTES } from '../limits.js'
+
 /** What a client sends. Only what the product uses: no queue groups, headers, replies or limited subscriptions. */
 export type Command =
   | { readonly op: 'connect'; readonly options: ConnectOptions }
@@ -20,7 +22,6 @@ export interface Message {
 /** A violation of the protocol. The server sends the text, as nats-server words it, and closes the connection. */
 export class ProtocolError extends Error {}
 
-const MAX_LINE = 4096
 const NEWLINE = 10
 
 interface MessageHead {
@@ -46,7 +47,7 @@ export function commandReader(maxPayload: () => number): (chunk: Buffer) => Iter
         yield { op: 'publish', message: { subject, payload } }
       } else {
         const end = unread.indexOf(NEWLINE)
-        if ((end === -1 ? unread.length : end) > MAX_LINE) {
+        if ((end === -1 ? unread.length : end) > BROKER_LINE_BYTES) {
           throw new ProtocolError('maximum control line exceeded')
         }
         if (end === -1) return

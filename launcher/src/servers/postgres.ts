@@ -3,6 +3,7 @@ import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { POSTGRES_ORPHANS_MS, POSTGRES_STOP_MS } from '../limits.js'
 import {
   type Account,
   chownAll,
@@ -24,8 +25,6 @@ export interface PostgresOptions {
   readonly logs?: LogLimits
   readonly stopMs?: number // for tests
 }
-
-const STOP_MS = 50_000 // a stop writes up to max_wal_size of changes to the disk
 
 const testLogs: LogLimits = { maxBytes: 16 * 1024 * 1024, files: 2 }
 
@@ -60,7 +59,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Postgres>
       account,
       readyText: 'system is ready to accept', // connections; those of a standby are read-only
       log: openLogFile(join(directory, 'postgres.log'), options.logs ?? testLogs),
-      stopMs: options.stopMs ?? STOP_MS,
+      stopMs: options.stopMs ?? POSTGRES_STOP_MS,
       lateSignal: 'SIGQUIT', // it ends its children, too, after at most 5 s; after SIGKILL they would use the data on
     }),
   )
@@ -128,11 +127,9 @@ async function initialize(
   await rename(unfinished, data)
 }
 
-const ORPHANS_MS = 3000
-
 /** The children of a killed server use the data until they notice its end. */
 async function retryWhileInUse(start: () => Promise<RunningProcess>): Promise<RunningProcess> {
-  const deadline = Date.now() + ORPHANS_MS
+  const deadline = Date.now() + POSTGRES_ORPHANS_MS
   for (;;) {
     try {
       return await start()
@@ -149,7 +146,7 @@ async function retryWhileInUse(start: () => Promise<RunningProcess>): Promise<Ru
  */
 async function removeStalePid(data: string): Promise<void> {
   const file = join(data, 'postmaster.pid')
-  const deadline = Date.now() + STOP_MS
+  const deadline = Date.now() + POSTGRES_STOP_MS
   for (;;) {
     const pid = Number((await readFile(file, 'utf8').catch(() => '')).split('\n')[0])
     if (!pid) return

@@ -1,5 +1,6 @@
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { Writable } from 'node:stream'
+import { LOG_LINE_BYTES } from '../limits.js'
 import { ignoreMissing } from './files.js'
 
 /** The size at which a log file is rotated, and the number of files that are kept. */
@@ -15,7 +16,6 @@ export interface LogFile {
   close(): Promise<void>
 }
 
-const LONGEST_LINE = 1 << 20
 const newline = 10
 
 /**
@@ -76,7 +76,7 @@ export function openLogFile(
       return new Writable({
         write(chunk: Buffer, _encoding, done) {
           const all = rest.length > 0 ? Buffer.concat([rest, chunk]) : chunk
-          const end = all.lastIndexOf(newline) + 1 || (all.length > LONGEST_LINE ? all.length : 0)
+          const end = all.lastIndexOf(newline) + 1 || (all.length > LOG_LINE_BYTES ? all.length : 0)
           rest = all.subarray(end)
           if (end === 0) done()
           else void write(all.subarray(0, end)).then(() => done())

@@ -1,10 +1,9 @@
 import { randomInt } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
+import { EPHEMERAL_PORT, LOWEST_PORT } from '../limits.js'
 
 // Below the ports of outgoing connections: the system takes none of these between choice and use.
-const lowest = 20_000
-const ephemeral = 32_768
 
 export interface Address {
   readonly host: string
@@ -16,7 +15,7 @@ const reserved = new Set<number>()
 /** A free port of the loopback interface that this process has not returned before. */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(lowest, ephemeral)
+    const port = randomInt(LOWEST_PORT, EPHEMERAL_PORT)
     if (reserved.has(port)) continue
     reserved.add(port)
     if (!(await listenError({ host: '127.0.0.1', port }))) return port

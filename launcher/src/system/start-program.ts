@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { basename } from 'node:path'
+import { PROGRAM_KILL_MS, PROGRAM_STOP_MS } from '../limits.js'
 import type { Account } from './account.js'
 import type { LogFile } from './log-file.js'
 
@@ -24,9 +25,6 @@ export interface RunningProcess extends AsyncDisposable {
   stop(): Promise<void>
 }
 
-const STOP_MS = 10_000
-const LATE_MS = 8000
-
 // The inner shell stops the program when our pipe ends. The outer shell becomes the program.
 const untilPipeEnds = '(read -r _ <&3 || kill -INT $$) >/dev/null 2>&1 & exec "$@" 3<&-'
 
@@ -37,7 +35,7 @@ export async function startProgram({
   account,
   readyText,
   log,
-  stopMs = STOP_MS,
+  stopMs = PROGRAM_STOP_MS,
   lateSignal = 'SIGKILL',
 }: Program): Promise<RunningProcess> {
   const child = spawn('/bin/sh', ['-c', untilPipeEnds, 'sh', path, ...args], {
@@ -75,7 +73,7 @@ export async function startProgram({
   const stop = async (): Promise<void> => {
     child.kill('SIGINT')
     const late = setTimeout(() => child.kill(lateSignal), stopMs)
-    const last = setTimeout(() => child.kill('SIGKILL'), stopMs + LATE_MS)
+    const last = setTimeout(() => child.kill('SIGKILL'), stopMs + PROGRAM_KILL_MS)
     await ended
     clearTimeout(late)
     clearTimeout(last)

@@ -1,4 +1,5 @@
 import { openBackoff } from '@overlay/process/async/backoff'
+import { RESTART_PAUSES, STEADY_RUN_MS } from '../limits.js'
 import type { RunningProcess } from './start-program.js'
 
 /** A process that is restarted when it ends by itself. */
@@ -6,9 +7,6 @@ export interface Supervised {
   pid(): number
   stop(): Promise<void>
 }
-
-const pauses = { firstMs: 100, longestMs: 5000 }
-const steadyMs = 10_000 // after a run of this length the pause is short again
 
 /** Restarts a process after each end until it is stopped. Pauses grow while restarts fail. */
 export function supervise(
@@ -31,11 +29,11 @@ export function supervise(
   }
 
   const watch = async (): Promise<void> => {
-    const backoff = openBackoff(pauses)
+    const backoff = openBackoff(RESTART_PAUSES)
     let since = Date.now()
     let reason = await first.ended
     while (!stopping.signal.aborted) {
-      if (Date.now() - since > steadyMs) backoff.reset()
+      if (Date.now() - since > STEADY_RUN_MS) backoff.reset()
       print(`${reason}; starting it again in ${backoff.nextMs() / 1000} s`)
       await backoff.pause(stopping.signal)
       if (stopping.signal.aborted) return

@@ -6,12 +6,22 @@ import {
   type FrameDecoder,
   type FrameLimits,
   frameDecoder,
-  MESSAGE_LIMITS,
   withSequence,
 } from './frame.js'
 import { decodeInt32, encodeBool, encodeInt32 } from './headers.js'
 import { startHeartbeats } from './heartbeats.js'
 import { openInbox } from './inbox.js'
+import {
+  FEW_QUEUED_BYTES,
+  HEARTBEAT_MS,
+  MAX_IDLE_INTERVALS,
+  MAX_PENDING,
+  MAX_QUEUED_BYTES,
+  MAX_WAITING,
+  MAX_WAITING_BYTES,
+  MESSAGE_LIMITS,
+  MESSAGES_PER_TURN,
+} from './limits.js'
 import {
   contentType,
   type Headers,
@@ -71,16 +81,6 @@ export interface ChannelOptions {
    */
   readonly heartbeatMs?: number
 }
-
-const MAX_QUEUED_BYTES = 32 * 1024 * 1024
-const FEW_QUEUED_BYTES = 256 * 1024
-const MAX_PENDING = 64
-const MAX_WAITING = 1024
-const MAX_WAITING_BYTES = 8 * 1024 * 1024
-/** Messages that a channel handles before other channels have their turn. */
-const MESSAGES_PER_TURN = 64
-const HEARTBEAT_MS = 10_000
-const MAX_IDLE_INTERVALS = 3
 
 const noHeaders: Headers = new Map()
 const noBody = Buffer.alloc(0)

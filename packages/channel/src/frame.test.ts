@@ -3,8 +3,9 @@ import { expect, test } from 'vitest'
 import { cut, cuts, message } from '../testing/arbitraries.js'
 import { decodeChunks, decodeOne } from '../testing/frames.js'
 import { goldenFrames } from '../testing/golden-frames.js'
-import { encodeMessage, HELLO_LIMITS, MESSAGE_LIMITS, withSequence } from './frame.js'
+import { encodeMessage, withSequence } from './frame.js'
 import { encodeFrame, type FrameDecoder, frameDecoder, MalformedFrame, type Message } from './index.js'
+import { HELLO_LIMITS, MESSAGE_LIMITS } from './limits.js'
 
 const options = { seed: 42, numRuns: 300 }
 

@@ -1,3 +1,4 @@
+import { MAX_COPIED_BYTES, MAX_HEADERS } from './limits.js'
 import type { Headers, Message, Outgoing } from './message.js'
 
 /** Bytes that are not a frame, or a frame beyond the limits. */
@@ -12,12 +13,7 @@ export interface FrameLimits {
   readonly skippedBytes?: number
 }
 
-/** Before the peer is known. */
-export const HELLO_LIMITS: FrameLimits = { headersBytes: 4192, bodyBytes: 4192 }
-export const MESSAGE_LIMITS: FrameLimits = { headersBytes: 1024 * 1024, bodyBytes: 4 * 1024 * 1024 }
-
 export const MAGIC = Buffer.from([0x03, 0x06, 0x09, 0x0c])
-const MAX_HEADERS = 256
 /** Magic, type, sequence, bytes of the headers, bytes of the body; little-endian. */
 const START_BYTES = 20
 const SEQUENCE_AT = 8
@@ -62,9 +58,6 @@ const noBody = Buffer.alloc(0)
 export const encodeMessage = ({ type, headers = noHeaders, body = noBody }: Outgoing): EncodedMessage => ({
   frame: encodeFrame(type, NO_SEQUENCE, headers, body),
 })
-
-/** Larger frames share their bytes. */
-const MAX_COPIED_BYTES = 16 * 1024
 
 /** The parts of the frame with its sequence, to write one after the other. */
 export function withSequence({ frame }: EncodedMessage, sequence: number): Buffer[] {

@@ -1,13 +1,10 @@
 import { isUtf8 } from 'node:buffer'
+import { MAX_ENTRIES, MAX_ENTRY_BYTES } from './limits.js'
 
 /** A value that is shorter or longer than it says, is no text, or has too many or too large entries. */
 export class MalformedHeader extends Error {
   override readonly name = 'MalformedHeader'
 }
-
-/** Limits of lists and maps. */
-const MAX_ENTRIES = 128
-const MAX_ENTRY_BYTES = 8192
 
 export const encodeText = (text: string): Buffer => Buffer.from(text)
 

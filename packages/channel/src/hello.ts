@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net'
 import { type Channel, type ChannelOptions, openChannel } from './channel.js'
-import { encodeFrame, type FrameDecoder, frameDecoder, HELLO_LIMITS } from './frame.js'
+import { encodeFrame, type FrameDecoder, frameDecoder } from './frame.js'
 import { decodeBool, decodeInt32, decodeText, encodeBool, encodeInt32, encodeText } from './headers.js'
+import { HELLO_LIMITS } from './limits.js'
 import { contentType, HELLO_SEQUENCE, type Headers, headerKey, type Message } from './message.js'
 import { decodeVersion, type Version } from './version.js'
 

@@ -1,3 +1,4 @@
+import { MESSAGE_BYTES } from './limits.js'
 import { bodyBytesOf, type Message } from './message.js'
 
 /** Runs the handlers of messages, started in order, a bounded number at a time. */
@@ -72,9 +73,6 @@ export function openInbox(options: InboxOptions): Inbox {
     },
   }
 }
-
-/** Memory of a message beside its values, about. */
-const MESSAGE_BYTES = 256
 
 /** A body that was left out counts: a peer that sends many of them waits for their handlers. */
 function bytesOf(message: Message): number {

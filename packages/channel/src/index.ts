@@ -7,14 +7,13 @@ export {
   type FrameDecoder,
   type FrameLimits,
   frameDecoder,
-  HELLO_LIMITS,
   MalformedFrame,
-  MESSAGE_LIMITS,
 } from './frame.js'
 export * from './gen/overlay/ctrl/v1/ctrl.js'
 export * from './gen/overlay/ctrl/v1/edge.js'
 export * from './headers.js'
 export * from './hello.js'
+export { HELLO_LIMITS, MESSAGE_LIMITS } from './limits.js'
 export * from './message.js'
 export { ReplyTimeout } from './pending-requests.js'
 export * from './types.js'

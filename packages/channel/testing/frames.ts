@@ -1,5 +1,5 @@
-import { MESSAGE_LIMITS } from '../src/frame.js'
 import { frameDecoder, type Message } from '../src/index.js'
+import { MESSAGE_LIMITS } from '../src/limits.js'
 
 /** All messages in the chunks. */
 export function decodeChunks(chunks: Iterable<Buffer>): Message[] {

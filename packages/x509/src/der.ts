@@ -1,5 +1,6 @@
 import type { asn1 } from 'node-forge'
 import forge from 'node-forge/lib/asn1.js'
+import { DER_BYTES, DER_DEPTH } from './limits.js'
 
 /** One element of DER. */
 export interface Element {
@@ -31,12 +32,11 @@ export const tag = {
   set: 0x31,
 } as const
 
-const MAX_BYTES = 32_768
-const limits = { strict: true, parseAllBytes: true, decodeBitStrings: false, maxDepth: 32 }
+const limits = { strict: true, parseAllBytes: true, decodeBitStrings: false, maxDepth: DER_DEPTH }
 
 /** Reads bytes that are exactly one element, in its canonical encoding. Throws DerError, also for nested elements. */
 export function onlyElement(bytes: Uint8Array): Element {
-  if (bytes.length > MAX_BYTES) throw new DerError(`longer than ${MAX_BYTES} bytes`)
+  if (bytes.length > DER_BYTES) throw new DerError(`longer than ${DER_BYTES} bytes`)
   const text = binary(bytes)
   const node = orDerError('not one element', () => forge.fromDer(text, { ...limits }))
   // the library also reads indefinite lengths and lengths in long form

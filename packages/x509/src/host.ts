@@ -3,6 +3,7 @@ import { domainToASCII, domainToUnicode } from 'node:url'
 import { textOf } from './alt-names.js'
 import type { Element } from './der.js'
 import { nameTags } from './extension.js'
+import { HOST_CHARACTERS } from './limits.js'
 
 /** A host name or address in canonical form. */
 export interface Host {
@@ -17,12 +18,11 @@ const label = `[${character}](?:[${character}-]{0,61}[${character}])?`
 const dnsName = new RegExp(`^(\\*\\.)?(${label}(?:\\.${label})*)\\.?$`, 'i')
 /** Part of a label in the latest IDNA tables, dropped by older ones: two hosts for one text. */
 const DROPPED = '\u1806'
-const MAX_CHARACTERS = 254 // with the dot at the end
 
 /** The host that a text names. Undefined where it is no host name, even if some TLS library accepts it. */
 export function hostIn(input: string): Host | undefined {
   if (isIP(input) === 6) return { text: plainIpv6(input), isWildcard: false }
-  if (input.length > MAX_CHARACTERS) return undefined
+  if (input.length > HOST_CHARACTERS) return undefined
   const [, wildcard, name] = dnsName.exec(input) ?? []
   // parsing as a URL turns addresses in unusual forms (0x7f.1) into canonical ones
   const url = `http://${name}`

@@ -1,7 +1,8 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { bits, derOf, encode, objectId, sequence, tag } from './der.js'
-import { isSameKey, LONGEST_AUTHORITY_KEY, soundKey } from './keys.js'
+import { isSameKey, soundKey } from './keys.js'
+import { LONGEST_AUTHORITY_KEY } from './limits.js'
 import { verifyBytes } from './sign-bytes.js'
 
 type Curve = 'P-256' | 'P-384' | 'P-521' | 'P-224' | 'secp256k1'

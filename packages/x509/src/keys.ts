@@ -1,6 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { algorithmIn } from './certificate.js'
 import { contentOf, type Element, objectIdIn, onlyElement, partsOf, tag } from './der.js'
+import { LONGEST_KEY } from './limits.js'
 import { rsaWeakness } from './rsa.js'
 
 /** Why a public key is refused. The message is for the sender. */
@@ -12,11 +13,6 @@ const EC = '1.2.840.10045.2.1'
 
 /** P-256, P-384, P-521. */
 const curves = ['1.2.840.10045.3.1.7', '1.3.132.0.34', '1.3.132.0.35']
-
-/** In bits of RSA, for keys that clients and routers present. */
-const LONGEST_KEY = 8192
-/** The same for authorities that an administrator or operator has added. */
-export const LONGEST_AUTHORITY_KEY = 16_384
 
 /**
  * The public key in a SubjectPublicKeyInfo. Throws KeyError where its kind is not used in the network or it has a known

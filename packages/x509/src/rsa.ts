@@ -1,13 +1,11 @@
-const leastBits = 2048
-const leastExponent = 65_537n
-const mostExponentBits = 64
+import { EXPONENT_BITS, FERMAT_ROUNDS, LEAST_EXPONENT, LEAST_RSA_BITS } from './limits.js'
 
 /** Why an RSA key is weak, or undefined. The size is checked first because it bounds the cost of the other checks. */
 export function rsaWeakness(modulus: bigint, exponent: bigint, mostBits: number): string | undefined {
   const bits = bitsOf(modulus)
-  if (bits < leastBits || bits > mostBits) return `must have ${leastBits} to ${mostBits} bits`
-  if (exponent < leastExponent || exponent % 2n === 0n || bitsOf(exponent) > mostExponentBits)
-    return `must have an odd exponent of at least ${leastExponent} and at most ${mostExponentBits} bits`
+  if (bits < LEAST_RSA_BITS || bits > mostBits) return `must have ${LEAST_RSA_BITS} to ${mostBits} bits`
+  if (exponent < LEAST_EXPONENT || exponent % 2n === 0n || bitsOf(exponent) > EXPONENT_BITS)
+    return `must have an odd exponent of at least ${LEAST_EXPONENT} and at most ${EXPONENT_BITS} bits`
   if (hasSmallFactor(modulus)) return 'has a modulus with a small factor'
   if (hasCloseFactors(modulus)) return 'has a modulus whose factors are close to each other'
   return isOfRoca(modulus) ? 'has a modulus from a defective generator (CVE-2017-15361)' : undefined
@@ -51,14 +49,12 @@ const hasSmallFactor = (modulus: bigint): boolean =>
     return primes.some((prime) => rest % prime === 0)
   })
 
-const fermatRounds = 100
-
 /** Fermat's method: n = a² − b², where a is close to the root of n if the factors are close to each other. */
 function hasCloseFactors(modulus: bigint): boolean {
   let a = rootOf(modulus)
   if (a * a < modulus) a += 1n
   let square = a * a - modulus
-  for (let round = 0; round < fermatRounds; round++) {
+  for (let round = 0; round < FERMAT_ROUNDS; round++) {
     if (isSquare(square)) return true
     square += 2n * a + 1n
     a += 1n

@@ -1,6 +1,7 @@
 import { assert, constantFrom, dictionary, jsonValue, property, string, tuple, uint8Array } from 'fast-check'
 import { expect, test } from 'vitest'
-import { MAX_TOKEN_CHARACTERS, readTokenHead, TokenHeadError } from './token-head.js'
+import { MAX_TOKEN_CHARACTERS } from './limits.js'
+import { readTokenHead, TokenHeadError } from './token-head.js'
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value) ?? '').toString('base64url')
 const compact = (header: unknown, payload: unknown): string => `${part(header)}.${part(payload)}.c2ln`

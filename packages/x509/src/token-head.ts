@@ -1,3 +1,5 @@
+import { MAX_TOKEN_CHARACTERS, TOKEN_TEXT_CHARACTERS } from './limits.js'
+
 /** What a signed token says of itself. Nothing of it is verified. */
 export interface TokenHead<Algorithm extends string> {
   readonly algorithm: Algorithm
@@ -17,9 +19,6 @@ export class TokenHeadError extends Error {
   }
 }
 
-/** Of a token: some providers list hundreds of groups. */
-export const MAX_TOKEN_CHARACTERS = 65_536
-const MAX_TEXT_CHARACTERS = 1000
 /** Members that bring a key, name where to find one, or change how the token is read. */
 const unsafeMembers = ['jwk', 'jku', 'x5c', 'x5u', 'crit', 'b64', 'enc', 'zip']
 const compact = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/
@@ -64,5 +63,5 @@ function objectIn(part: string, what: string): Readonly<Record<string, unknown>>
 export const isTokenText = (value: unknown): value is string =>
   typeof value === 'string' &&
   value !== '' &&
-  value.length <= MAX_TEXT_CHARACTERS &&
+  value.length <= TOKEN_TEXT_CHARACTERS &&
   !/[\p{Cc}\p{Cs}]/u.test(value)

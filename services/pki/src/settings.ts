@@ -10,11 +10,10 @@ import {
 } from '@overlay/process'
 import { namePatternsIn } from './domain/router-names.js'
 import type { TokenKeyRules } from './domain/token-key-plan.js'
+import { DAY_MS } from './limits.js'
 import { providedKeySettings } from './provided-keys/key-sources.js'
 
 export { providedKeySettings }
-
-const DAY_MS = 86_400_000
 
 /** The name of the network in SPIFFE ids. */
 export const trustDomainSetting = setting.optional({

@@ -1,4 +1,4 @@
-const MAX_DONE = 10_000
+import { STEPS_REMEMBERED } from '../limits.js'
 
 /**
  * Steps of one sort that a request takes before the consumer reads the change that calls for them. Forgetting a step
@@ -27,7 +27,8 @@ export function openSteps(): Steps {
       try {
         if (!(await step)) return false
         done.add(id)
-        if (done.size > MAX_DONE) for (const old of [...done].slice(0, MAX_DONE / 2)) done.delete(old)
+        if (done.size > STEPS_REMEMBERED)
+          for (const old of [...done].slice(0, STEPS_REMEMBERED / 2)) done.delete(old)
         return true
       } finally {
         running.delete(id)

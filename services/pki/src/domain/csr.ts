@@ -20,6 +20,7 @@ import {
   tag,
   verifyBytes,
 } from '@overlay/x509'
+import { CSR_CHARACTERS } from '../limits.js'
 
 /** A certificate request whose signature is verified: its sender has the key. */
 export interface Csr {
@@ -38,7 +39,6 @@ export class CsrError extends Error {
   override readonly name = 'CsrError'
 }
 
-const MAX_PEM_CHARACTERS = 16_384
 const EXTENSION_REQUEST = '1.2.840.113549.1.9.14'
 
 /** Parses and verifies a request. Throws CsrError for any text that is not a valid one. */
@@ -54,8 +54,7 @@ export async function readCsr(pem: string): Promise<Csr> {
 /** The bytes of the only PEM block, with any label. Text before it is skipped, as in other implementations. */
 function derOfPem(text: string): Buffer {
   if (text === '') throw new CsrError('csrPem must not be null or empty')
-  if (text.length > MAX_PEM_CHARACTERS)
-    throw new CsrError(`csrPem is longer than ${MAX_PEM_CHARACTERS} characters`)
+  if (text.length > CSR_CHARACTERS) throw new CsrError(`csrPem is longer than ${CSR_CHARACTERS} characters`)
   const [, label = '', rest = ''] = /-----BEGIN ([A-Z0-9 ]{1,40})-----[ \t]*\r?\n(.*)/s.exec(text) ?? []
   const end = `-----END ${label}-----`
   const at = rest.indexOf(end)

@@ -1,3 +1,11 @@
+import {
+  AUTHORITY_PUBLISHED_MS,
+  EXPIRY_CONCERN_MS,
+  ISSUER_MS,
+  KEY_EXTRA_MS,
+  LEAF_MS,
+  REPLACEMENT_LATE_MS,
+} from '../limits.js'
 import { isPublished, keyOf, type PlannedCertificate, type PlannedKey, type Step } from './planned-key.js'
 import { dueTokenStep, rotationOf, type TokenKeyRules } from './token-key-plan.js'
 
@@ -7,21 +15,6 @@ export interface KeyRules {
   /** Undefined: keys of tokens stay as they are. */
   readonly tokens: TokenKeyRules | undefined
 }
-
-const DAY_MS = 86_400_000
-
-/** A next authority is published for so long before it is activated automatically. */
-export const PUBLISHED_MS = DAY_MS
-/** A key that expires so soon concerns the operator. */
-const CONCERN_MS = 30 * DAY_MS
-/** A replacement may take a day of publication and some checks. */
-const LATE_MS = 2 * DAY_MS
-/** The longest life of a leaf. */
-const LEAF_MS = 366 * DAY_MS
-/** Kept longer than needed: clocks differ. */
-const EXTRA_MS = DAY_MS
-/** An authority that ends sooner issues no other certificates of the network's own. */
-const ISSUER_MS = 2 * DAY_MS
 
 /**
  * The first step that is due; undefined: none is. It follows from the keys and the time alone, so a long stop or a
@@ -54,9 +47,11 @@ export function concernOf(
 ): 'expires within 30 days' | 'replacement overdue' | undefined {
   const end = key.certificate?.notAfter
   if (key.state === 'retired') return undefined
-  if (end && end.getTime() - now.getTime() < CONCERN_MS) return 'expires within 30 days'
+  if (end && end.getTime() - now.getTime() < EXPIRY_CONCERN_MS) return 'expires within 30 days'
   const renewal = renewalOf(key, tokens)
-  return renewal && now.getTime() - renewal.getTime() > LATE_MS ? 'replacement overdue' : undefined
+  return renewal && now.getTime() - renewal.getTime() > REPLACEMENT_LATE_MS
+    ? 'replacement overdue'
+    : undefined
 }
 
 /**
@@ -90,7 +85,7 @@ function dueRemoval(keys: readonly PlannedKey[], now: Date): Step | undefined {
     if (key.state !== 'retired' || !key.certificate) return false
     // a gateway that has not heard of the change presents the former server key
     const end = (key.role !== 'server' && neededUntil(key, keys, now)) || (key.retiredAt ?? now)
-    return end.getTime() + EXTRA_MS < now.getTime()
+    return end.getTime() + KEY_EXTRA_MS < now.getTime()
   })
   return over && { step: 'remove', id: over.id }
 }
@@ -126,7 +121,7 @@ function dueAuthorityStep(keys: readonly PlannedKey[], now: Date): Step | undefi
   const isDue = isBelowNext ? isRootDue || isSigningDue : isSigningDue
   const due = isBelowNext ? nextRoot : nextSigning
   if (!isDue || due?.source !== 'generated' || nextSigning?.source !== 'generated') return undefined
-  return [due, nextSigning].every((key) => isPublished(key, PUBLISHED_MS, now))
+  return [due, nextSigning].every((key) => isPublished(key, AUTHORITY_PUBLISHED_MS, now))
     ? { step: 'activate', id: due.id }
     : undefined
 }

@@ -1,7 +1,8 @@
 import { assert, constant, date, integer, option, property, record, uniqueArray } from 'fast-check'
 import { expect, test } from 'vitest'
+import { KEYS_CACHED_MS } from '../limits.js'
 import type { PlannedKey } from './planned-key.js'
-import { dueTokenStep, KEYS_CACHED_MS, type TokenKeyRules } from './token-key-plan.js'
+import { dueTokenStep, type TokenKeyRules } from './token-key-plan.js'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

@@ -1,3 +1,4 @@
+import { KEYS_CACHED_MS, TOKEN_KEY_EXTRA_MS } from '../limits.js'
 import type { PlannedKey, Step } from './planned-key.js'
 
 export interface TokenKeyRules {
@@ -9,19 +10,13 @@ export interface TokenKeyRules {
   readonly since: Date | undefined
 }
 
-/** How long others may keep the published keys. The next key is published at least as long before it signs. */
-export const KEYS_CACHED_MS = 3_600_000
-
-/** A retired key stays longer than its tokens: replicas learn of its retirement late, and clocks differ. */
-const RETIRED_EXTRA_MS = 3_600_000
-
 /** The first step that is due for the keys of tokens. A key that the operator has provided is not replaced. */
 export function dueTokenStep(keys: readonly PlannedKey[], rules: TokenKeyRules, now: Date): Step | undefined {
   const since = rules.since && rules.since <= now ? rules.since : undefined
   const isTrusted = ({ createdAt }: PlannedKey): boolean => !since || createdAt >= since
   const isOver = (key: PlannedKey): boolean => {
     const end = tokensUntil(key, rules, now)
-    return key.state === 'retired' && end.getTime() + RETIRED_EXTRA_MS < now.getTime()
+    return key.state === 'retired' && end.getTime() + TOKEN_KEY_EXTRA_MS < now.getTime()
   }
   const over = keys.find((key) => !isTrusted(key) || isOver(key))
   if (over) return { step: 'remove', id: over.id }

@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import type { Csr } from '../domain/csr.js'
 import { hostsToClaim, routerNames, serverSubject } from '../domain/router-names.js'
 import type { Keyring } from '../keys/keyring.js'
+import { UPGRADE_SECONDS } from '../limits.js'
 import type { Owners } from './enroll-method.js'
 
 /** The rules for the names in certificates of routers, and the time from which they are valid. */
@@ -91,8 +92,6 @@ export async function issueRouterCertificates(
   }
   return { certPem: await issueFor('client'), serverCertPem: await issueFor('server') }
 }
-
-const UPGRADE_SECONDS = 30
 
 export const hostClaims =
   ({ claimRouterHosts }: Owners['sessions'], context: Context): ClaimHosts =>

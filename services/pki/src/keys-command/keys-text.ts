@@ -1,7 +1,7 @@
 import { columns } from '@overlay/process/columns'
 import type { KeyView } from '../keys/operations.js'
+import { DAY_MS } from '../limits.js'
 
-const DAY_MS = 86_400_000
 const SOON_DAYS = 30
 
 /** Enough of an id to name a key. */

@@ -11,10 +11,10 @@ import {
   KeyRefused,
   type KeyView,
   listKeys,
-  PUBLISHED_MS,
   prepareKey,
   retireKey,
 } from '../keys/operations.js'
+import { OPERATOR_PUBLISHED_MS } from '../limits.js'
 import { readProvidedKey } from '../provided-keys/read-provided-key.js'
 import { hintsOf, keysTable, nameOf, shortId } from './keys-text.js'
 import type { KeysRequest } from './read-arguments.js'
@@ -119,7 +119,7 @@ async function prepare(
 }
 
 function nextStep(key: KeyView, keys: readonly KeyView[], command: string): readonly string[] {
-  const time = new Date(key.createdAt.getTime() + PUBLISHED_MS).toISOString()
+  const time = new Date(key.createdAt.getTime() + OPERATOR_PUBLISHED_MS).toISOString()
   const { outstanding } = keys.find(({ role, state }) => role === 'server' && state === 'active') ?? {}
   return [
     `it is published, and not used yet; next, after ${time}: ${command} activate ${key.role}`,

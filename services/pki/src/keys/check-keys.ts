@@ -5,12 +5,11 @@ import type { ChangeLog } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import type { KeyRules } from '../domain/key-plan.js'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
+import { KEY_CHECK_MS } from '../limits.js'
 import { lockKeys } from '../store/key-states.js'
 import { readAllKeys } from './all-keys.js'
 import { keyWarnings } from './key-report.js'
 import { takeDueSteps } from './steps.js'
-
-const CHECK_MS = 3_600_000
 
 export interface CheckOptions {
   readonly changeLog: ChangeLog
@@ -43,7 +42,7 @@ export async function startKeyChecks(options: KeyCheckOptions): Promise<AsyncDis
     warn((await readAllKeys(options.changeLog.db)).planned, tokens, now())
   }
   await check(new AbortController().signal)
-  return runPeriodically(CHECK_MS, async (signal) => {
+  return runPeriodically(KEY_CHECK_MS, async (signal) => {
     try {
       await check(signal)
     } catch (err) {

@@ -5,6 +5,7 @@ import { newId } from '@overlay/store/kind-store'
 import { LRUCache } from 'lru-cache'
 import type { Enrollment, EnrollmentMethod } from '../domain/enrollment.js'
 import { caJwt, enrollmentJwt, type TokenSigner } from '../domain/sign-jwt.js'
+import { JWTS_CACHED, JWTS_SIGNED_AT_ONCE, JWTS_WAITING } from '../limits.js'
 import type { Keyring } from './keyring.js'
 
 /** Creates enrollments, and signs their tokens when they are read. It stores nothing. */
@@ -29,14 +30,14 @@ export interface IssuerOptions {
   keyring(): Promise<Keyring>
 }
 
-const MAX_JWTS = 10_000 // about 10 MB
-const SIGNED_AT_ONCE = 2 // of the four threads of the pool
-const MAX_WAITING = 10_000
-
 export function openEnrollmentIssuer(options: IssuerOptions): EnrollmentIssuer {
   const { address, identityMinutes, routerMinutes, now, keyring } = options
-  const queue = boundedQueue({ name: 'enrollment-tokens', running: SIGNED_AT_ONCE, waiting: MAX_WAITING })
-  const jwts = new LRUCache<string, Promise<string>>({ max: MAX_JWTS })
+  const queue = boundedQueue({
+    name: 'enrollment-tokens',
+    running: JWTS_SIGNED_AT_ONCE,
+    waiting: JWTS_WAITING,
+  })
+  const jwts = new LRUCache<string, Promise<string>>({ max: JWTS_CACHED })
   const signer = async (): Promise<TokenSigner> => {
     const { key, keyId } = (await keyring()).server
     return { address, key, keyId }

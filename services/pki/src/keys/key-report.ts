@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { concernOf, renewalOf } from '../domain/key-plan.js'
 import type { PlannedKey } from '../domain/planned-key.js'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
+import { KEY_WARNING_MS } from '../limits.js'
 
 /** Publishes when certificates expire, of several retired ones the first, and when keys are due. */
 export function reportKeys(keys: readonly PlannedKey[], tokens: TokenKeyRules): void {
@@ -19,15 +20,13 @@ export function reportKeys(keys: readonly PlannedKey[], tokens: TokenKeyRules): 
 
 const endOf = ({ certificate }: PlannedKey): number => certificate?.notAfter.getTime() ?? 0
 
-const REPEAT_MS = 86_400_000
-
 /** Warns once a day of each key that expires soon, or should have been replaced. */
 export function keyWarnings(log: Pick<Logger, 'warn'>) {
   const warnedAt = new Map<string, number>()
   return (keys: readonly PlannedKey[], tokens: TokenKeyRules | undefined, now: Date): void => {
     for (const key of keys) {
       const concern = concernOf(key, tokens, now)
-      const isRepeated = now.getTime() - (warnedAt.get(key.id) ?? Number.NEGATIVE_INFINITY) < REPEAT_MS
+      const isRepeated = now.getTime() - (warnedAt.get(key.id) ?? Number.NEGATIVE_INFINITY) < KEY_WARNING_MS
       if (concern === undefined || isRepeated) continue
       warnedAt.set(key.id, now.getTime())
       const { id: keyId, role, state, source, certificate } = key

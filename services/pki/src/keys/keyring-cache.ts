@@ -5,6 +5,7 @@ import { type ChangeLog, localSource, watchKinds } from '@overlay/store/change-l
 import { bestEffort, type Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import { rotationOf, type TokenKeyRules } from '../domain/token-key-plan.js'
+import { KEYS_REACH_MS } from '../limits.js'
 import { keyPayloads } from '../store/keys.js'
 import { tokenKeyPayloads } from '../store/token-keys.js'
 import { readAllKeys } from './all-keys.js'
@@ -19,8 +20,6 @@ export interface KeyringCache extends AsyncDisposable {
   /** Waits until this replica has the changes of keys that the caller has seen, for two seconds at most. */
   reach(context: Context): Promise<void>
 }
-
-const REACH_MS = 2000
 
 export interface KeyringCacheOptions {
   readonly keySecret: string
@@ -55,7 +54,7 @@ export async function openKeyringCache(
     async reach(context) {
       const position = context.positions[source.schema]
       if (!position) return
-      using limit = openLimit(REACH_MS, context.signal)
+      using limit = openLimit(KEYS_REACH_MS, context.signal)
       await bestEffort(source.schema, projection.waitFor(position, limit.signal))
     },
     [Symbol.asyncDispose]: () => projection[Symbol.asyncDispose](),

@@ -3,6 +3,7 @@ import type { ChangeLog, RowChange } from '@overlay/store/change-log'
 import type { Tx } from '@overlay/store/postgres'
 import { isPublished, type KeyRole, type KeyState, keyOf, type PlannedKey } from '../domain/planned-key.js'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
+import { OPERATOR_PUBLISHED_MS } from '../limits.js'
 import { countEnrollments } from '../store/enrollments.js'
 import { lockKeys, remove } from '../store/key-states.js'
 import { addProvided, type ProvidedKey, trustDomainFrom } from './add-provided-key.js'
@@ -42,9 +43,6 @@ export interface KeyChange {
   /** Enrollment tokens that clients have and can no longer verify. They work when they are read again. */
   readonly unverifiableTokens: number
 }
-
-/** A key is published for so long before the operator may activate it: verifiers follow the keys, or poll them. */
-export const PUBLISHED_MS = 60_000
 
 export async function listKeys(deps: KeyDeps): Promise<readonly KeyView[]> {
   const { changeLog, tokenKeyRules: tokens, now } = timed(deps)
@@ -114,7 +112,7 @@ export async function activateKey(
 ): Promise<KeyChange> {
   const { before, after, enrollments } = await change(deps, async (tx, { planned }, step) => {
     const together = activatedWith(planned, role)
-    const fresh = together.find((key) => !isPublished(key, PUBLISHED_MS, step.now))
+    const fresh = together.find((key) => !isPublished(key, OPERATOR_PUBLISHED_MS, step.now))
     if (fresh && !force)
       throw new KeyRefused(
         'not-published',

@@ -3,6 +3,7 @@ import type { Tx } from '@overlay/store/postgres'
 import { crossSign, hostsOf, issueCa, issueServer, openSigner, type Signer } from '@overlay/x509'
 import { dueStep, type KeyRules } from '../domain/key-plan.js'
 import { type KeyRole, keyOf, type Step } from '../domain/planned-key.js'
+import { MAX_KEY_STEPS } from '../limits.js'
 import { activate, remove, retire } from '../store/key-states.js'
 import { addKey, type Key, privateKeyOf, replaceCertificate } from '../store/keys.js'
 import { addTokenKey } from '../store/token-keys.js'
@@ -18,18 +19,16 @@ export interface StepDeps {
   readonly trustDomain?: string | undefined
 }
 
-const MOST_STEPS = 100
-
 /** Takes the steps that are due. The transaction holds the lock of the keys. */
 export async function takeDueSteps(tx: Tx, deps: StepDeps): Promise<readonly RowChange[]> {
   const changes: RowChange[] = []
-  for (let steps = 0; steps < MOST_STEPS; steps++) {
+  for (let steps = 0; steps < MAX_KEY_STEPS; steps++) {
     const keys = await readAllKeys(tx)
     const step = dueStep(keys.planned, deps.rules, deps.now)
     if (!step) return changes
     changes.push(...(await takeStep(tx, keys, step, deps)))
   }
-  throw new Error(`the plan of keys does not end after ${MOST_STEPS} steps`)
+  throw new Error(`the plan of keys does not end after ${MAX_KEY_STEPS} steps`)
 }
 
 export async function takeStep(

@@ -1,10 +1,7 @@
 import { createHash } from 'node:crypto'
 import { type SigningKey, signJwt } from '../domain/sign-jwt.js'
+import { CLAIMS_BYTES, CLOCK_SKEW_MS, MAX_TOKENS } from '../limits.js'
 import type { Deps, PkiMethods } from './deps.js'
-
-const MAX_TOKENS = 8
-const MAX_BYTES = 65_536
-const CLOCK_SKEW_MS = 60_000
 
 /**
  * Signs with the active key of tokens. Callers are services: what they ask for is not checked, except that the token
@@ -32,7 +29,7 @@ const leftHalfOfHash = (token: string): string =>
   createHash('sha256').update(token).digest().subarray(0, 16).toString('base64url')
 
 function claimsIn(json: Uint8Array, latest: number): object {
-  if (json.length > MAX_BYTES) throw new Error(`claims of more than ${MAX_BYTES} bytes`)
+  if (json.length > CLAIMS_BYTES) throw new Error(`claims of more than ${CLAIMS_BYTES} bytes`)
   const claims: unknown = JSON.parse(Buffer.from(json).toString())
   const exp = typeof claims === 'object' && claims && 'exp' in claims ? claims.exp : undefined
   if (!claims || typeof exp !== 'number' || !(exp <= latest))

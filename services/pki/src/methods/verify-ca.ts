@@ -14,10 +14,9 @@ import {
   signatureSchemeOf,
   soundKey,
 } from '@overlay/x509'
+import { MAX_PATH } from '../limits.js'
 import { lockCa, markVerified } from '../store/cas.js'
 import type { Deps, PkiMethods } from './deps.js'
-
-const MOST_CERTIFICATES = 8
 
 /**
  * Accepts an authority for a certificate whose common name is the verification token: proof of its key. The authority has
@@ -54,7 +53,7 @@ function parseCertificates(text: string): {
   if (!block) throw new Fault('COULD_NOT_PARSE_BODY')
   if (block.label !== 'CERTIFICATE')
     throw new Fault('EXPECTED_PEM_CERTIFICATE', `expected a block of type CERTIFICATE, got ${block.label}`)
-  const others = behind.filter(({ label }) => label === 'CERTIFICATE').slice(0, MOST_CERTIFICATES - 1)
+  const others = behind.filter(({ label }) => label === 'CERTIFICATE').slice(0, MAX_PATH - 1)
   return { certificate: parse(block.text), others: others.map(({ text }) => parse(text)) }
 }
 

@@ -1,8 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { onOneLine } from '../domain/describe-key.js'
+import { MAX_PATH } from '../limits.js'
 import { ProvidedKeyError } from './read-key-files.js'
-
-const MAX_LENGTH = 8
 
 /** The subject of a certificate in one line. */
 export const subjectOf = ({ subject }: X509Certificate): string => `'${onOneLine(subject)}'`
@@ -26,7 +25,7 @@ export function chainToRoot(
       (authority) => !chain.includes(authority) && isIssuedBy(last, authority),
     )
     const issuer = issuers.find((one) => isCurrent(one, now)) ?? issuers[0]
-    if (!issuer || chain.length === MAX_LENGTH)
+    if (!issuer || chain.length === MAX_PATH)
       throw new ProvidedKeyError(
         where,
         `the chain ends at ${subjectOf(last)} and does not reach a root`,

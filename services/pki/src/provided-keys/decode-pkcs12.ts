@@ -1,11 +1,9 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import forge from 'node-forge'
+import { PKCS12_ITERATIONS } from '../limits.js'
 import { iterationsIn } from './count-iterations.js'
 import { type Decryption, soundPrivateKey } from './decode-private-key.js'
 import { ProvidedKeyError } from './read-key-files.js'
-
-/** forge takes a second for each derivation with so many. keytool of Java 9 to 16 uses this number, others less. */
-const MAX_ITERATIONS = 100_000
 
 const exportRemedy = 'export it again with openssl pkcs12 -export'
 
@@ -39,11 +37,11 @@ function readBags(bytes: Buffer, { where, passphrase, passphraseRemedy }: Decryp
   } catch {
     throw new ProvidedKeyError(where, 'neither PEM nor PKCS#12', 'provide the key in one of these forms')
   }
-  if (iterationsIn(file) > MAX_ITERATIONS)
+  if (iterationsIn(file) > PKCS12_ITERATIONS)
     throw new ProvidedKeyError(
       where,
-      `decrypting it takes more than ${MAX_ITERATIONS} iterations`,
-      `${exportRemedy} -iter ${MAX_ITERATIONS}`,
+      `decrypting it takes more than ${PKCS12_ITERATIONS} iterations`,
+      `${exportRemedy} -iter ${PKCS12_ITERATIONS}`,
     )
   try {
     return forge.pkcs12

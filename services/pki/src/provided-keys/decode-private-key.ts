@@ -1,6 +1,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 import { KeyError, LONGEST_AUTHORITY_KEY, soundKey } from '@overlay/x509'
 import forge from 'node-forge'
+import { PEM_ITERATIONS } from '../limits.js'
 import { iterationsIn } from './count-iterations.js'
 import { ProvidedKeyError } from './read-key-files.js'
 
@@ -11,9 +12,6 @@ export interface Decryption {
   /** How to give a passphrase. */
   readonly passphraseRemedy: string
 }
-
-/** OpenSSL takes a quarter of a second for so many. */
-const MAX_ITERATIONS = 1_000_000
 
 const convertRemedy = 'convert it with openssl pkcs8 -topk8 -v2 aes-256-cbc'
 
@@ -70,10 +68,10 @@ function checkIterations(pem: string, where: string): void {
   } catch {
     throw new ProvidedKeyError(where, 'the key is damaged', 'copy the file again')
   }
-  if (iterations > MAX_ITERATIONS)
+  if (iterations > PEM_ITERATIONS)
     throw new ProvidedKeyError(
       where,
-      `decrypting the key takes more than ${MAX_ITERATIONS} iterations`,
+      `decrypting the key takes more than ${PEM_ITERATIONS} iterations`,
       convertRemedy,
     )
 }

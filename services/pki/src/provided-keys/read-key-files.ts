@@ -1,6 +1,7 @@
 import { constants, type FileHandle, open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { snapshotOf } from '@overlay/rpc/pem-files'
+import { KEY_FILE_BYTES } from '../limits.js'
 
 /** A provided key cannot be used. The message is one line: where, what is wrong, what to do. */
 export class ProvidedKeyError extends Error {
@@ -43,7 +44,6 @@ export interface KeyFiles {
   readonly warnings: readonly string[]
 }
 
-const MAX_BYTES = 256 * 1024
 const readableByAll = 0o004
 
 /**
@@ -120,7 +120,7 @@ async function readLimited(where: string, path: string, warnings: string[]): Pro
   try {
     const stats = await file.stat()
     if (!stats.isFile()) throw new ProvidedKeyError(where, 'not a file', 'name a file with a key')
-    if (stats.size > MAX_BYTES)
+    if (stats.size > KEY_FILE_BYTES)
       throw new ProvidedKeyError(
         where,
         'larger than 256 KiB',

@@ -3,11 +3,10 @@ import { metrics } from '@overlay/process'
 import { runPeriodically } from '@overlay/process/async'
 import { ownContext } from '@overlay/rpc'
 import { activateKey, KeyRefused, listKeys } from '../keys/operations.js'
+import { PROVIDED_KEY_CHECK_MS } from '../limits.js'
 import { type ImportDeps, importKeys, nextIdOf } from './import-keys.js'
 import type { ProvidedSource } from './key-sources.js'
 import { type KeyFiles, ProvidedKeyError, readKeyFiles } from './read-key-files.js'
-
-const CHECK_MS = 60_000
 
 /** Looks at the files of a provided key, and takes the next step. Never fails. */
 export type KeyWatch = (deps: ImportDeps) => Promise<void>
@@ -26,7 +25,7 @@ export function startProvidedKeys(
   }
   const stop = new AbortController()
   const first = check(stop.signal)
-  const timer = runPeriodically(CHECK_MS, check)
+  const timer = runPeriodically(PROVIDED_KEY_CHECK_MS, check)
   return {
     async [Symbol.asyncDispose]() {
       stop.abort()

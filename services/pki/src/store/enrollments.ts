@@ -14,6 +14,7 @@ import {
 import { batch, type Db, onlyRow, type Tx, textsOfAnyLength } from '@overlay/store/postgres'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import type { Enrollment, EnrollmentMethod } from '../domain/enrollment.js'
+import { CLAIM_SECONDS } from '../limits.js'
 
 /** As stored: all methods, and always with an end. */
 export type StoredEnrollment = RowOf<typeof enrollment> & {
@@ -127,8 +128,6 @@ export async function renewEnrollment(
  returning ${columns}`)
   return rows.map((row) => enrollmentChange(id, before, storedOf(row)))
 }
-
-const CLAIM_SECONDS = 15
 
 /** Reserves the enrollment for one request. Others are refused until the claim expires or is released. */
 export async function claim(db: Db, { id, token }: Enrollment, hash: string): Promise<boolean> {
