@@ -1,0 +1,123 @@
+import { X509Certificate } from 'node:crypto'
+import { apiSessionCertificate } from '@overlay/model'
+import { Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
+import { writeChanges } from '@overlay/store/change-log'
+import { guessHistory } from '@overlay/store/guesses'
+import { bodyIn, newId } from '@overlay/store/kind-store'
+import { fingerprintOf } from '@overlay/x509'
+import { certificatesOf, onlyCertificate } from '../credentials/certificates.js'
+import {
+  issuedToCaller,
+  type OwnAuthenticator,
+  ownSubject,
+  withOwnLinks,
+} from '../credentials/own-authenticators.js'
+import { tryPassword } from '../login/password-attempt.js'
+import { refuseLogin } from '../login/refuse-login.js'
+import { storePending, usePending } from '../store/authenticators.js'
+import { shareIdentity } from '../store/identities.js'
+import { addSessionCertificate, removeSessionCertificates } from '../store/session-certificates.js'
+import { endSessionsOfAuthenticator } from '../store/session-ends.js'
+import type { Deps } from './deps.js'
+
+/** The authenticators of the caller, also of an admin. */
+export function ownAuthenticatorMethods(deps: Deps) {
+  const { changeLog, credentialFeed, entities, pki } = deps
+  return {
+    /** The authenticators of the caller, also of an admin. */
+    async listOwnAuthenticators(request, context) {
+      const within = { ids: [], roles: [], symbol: 'identity', value: context.caller.identityId }
+      const page = await entities.list({ ...request, kind: 'authenticators', within }, context)
+      const rows = JSON.parse(Buffer.from(page.rows).toString()) as OwnAuthenticator[]
+      return { ...page, rows: Buffer.from(JSON.stringify(rows.map(withOwnLinks))) }
+    },
+
+    async getOwnAuthenticator({ id }, context) {
+      await ownSubject(changeLog.db, id, context)
+      const ref = { kind: 'authenticators', id }
+      const { json } = await entities.get({ ref, perspective: undefined }, context)
+      const shown = JSON.parse(Buffer.from(json).toString()) as OwnAuthenticator
+      return { json: Buffer.from(JSON.stringify(withOwnLinks(shown))) }
+    },
+
+    /** Changes name or password of the caller, who must know the current password. */
+    async updateOwnAuthenticator({ ref, json, mask }, context) {
+      const { changeLog, entities } = deps
+      const id = ref?.id ?? ''
+      const subject = await ownSubject(changeLog.db, id, context)
+      if (subject.method !== 'updb') throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
+      const { currentPassword } = bodyIn(json) as { currentPassword?: string }
+      const refusal = await tryPassword(
+        { ...deps, context },
+        {
+          username: subject.username ?? '',
+          password: currentPassword ?? '',
+          find: async (guess) => ({ history: await guessHistory(changeLog.db, guess), subject }),
+          judge: async (_subject, isCorrect) => (isCorrect ? undefined : 'wrong password'),
+        },
+      )
+      if (refusal) {
+        const { identityId, identityName, username } = subject
+        refuseLogin(deps.noteRefusal, context, {
+          method: 'password',
+          reason: refusal,
+          username: username ?? undefined,
+          identityId,
+          identityName,
+          apiSessionId: context.caller.apiSessionId,
+        })
+        // differs: the password is not sent back
+        const detail = { field: 'currentPassword', reason: 'invalid current password', value: '' }
+        throw new Fault('UNAUTHORIZED', detail)
+      }
+      return entities.update({ ref: { kind: 'authenticators', id }, json, mask }, context)
+    },
+
+    /** Issues a certificate in place of the one that the caller presents. It is pending until the caller verifies it. */
+    async extendOwnAuthenticator({ id, csrPem, peerCertificates }, context) {
+      // differs: only the leaf counts, because the connection proves no other key
+      const [presented] = certificatesOf(peerCertificates)
+      if (!presented || presented.ca) throw new Fault('UNAUTHORIZED')
+      const { certPem, fingerprint } = await issuedToCaller(changeLog.db, id, context)
+      if (fingerprintOf(presented) !== fingerprint) throw new Fault('UNAUTHORIZED')
+      const issued = await pki.extendCertificate({ certPem: certPem ?? '', csrPem }, context)
+      const pending = { pem: issued.certPem, fingerprint: fingerprintOf(new X509Certificate(issued.certPem)) }
+      const position = await writeChanges(changeLog, context, async (tx) => {
+        const extended = await storePending(tx, { id, fingerprint }, pending)
+        if (!extended) throw notFound('authenticator', id)
+        return [extended]
+      })
+      await credentialFeed.handOver()
+      return { certPem: issued.certPem, caPem: issued.caPem, position }
+    },
+
+    /** Puts the pending certificate in place of the former one: a client that sends it back has it. */
+    async verifyOwnAuthenticator({ id, certPem }, context) {
+      const { fingerprint, unverifiedFingerprint: pending } = await issuedToCaller(changeLog.db, id, context)
+      if (pending === null) throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
+      const certificate = onlyCertificate(certPem, notPending)
+      if (fingerprintOf(certificate) !== pending) throw notPending()
+      const { identityId, apiSessionId } = context.caller
+      const position = await writeChanges(changeLog, context, async (tx) => {
+        await shareIdentity(tx, identityId)
+        const swapped = await usePending(tx, id, pending)
+        if (!swapped) throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
+        const added = await addSessionCertificate(tx, {
+          id: newId(apiSessionCertificate.ids),
+          apiSessionId,
+          leaf: certificate,
+          pem: certificate.toString(),
+        })
+        const removed = await removeSessionCertificates(tx, fingerprint)
+        // differs: sessions that the former certificate opened end with it
+        const ended = await endSessionsOfAuthenticator(tx, id, apiSessionId)
+        return [...(added ? [added] : []), ...removed, ...ended, swapped]
+      })
+      await credentialFeed.handOver()
+      return { id, position }
+    },
+  } satisfies Partial<Methods<IdentityServiceService>>
+}
+
+/** wire: without the reason. */
+const notPending = (): Fault => new Fault('INVALID_CLIENT_CERT')
