@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { ChangeLog } from '../src/change-log/change-log.js'
 import { entityService } from '../src/kind-store/entity-service.js'
 import { kind } from '../src/kind-store/kind.js'
-import { decodeView } from '../src/kind-store/view-codec.js'
+import { decodeView } from '../src/kind-store/views.js'
 
 const context = ownContext(new AbortController().signal)
 const written = { id: 'one', position: undefined }

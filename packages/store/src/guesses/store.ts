@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { runPeriodically } from '@overlay/process/async'
 import type { Logger } from 'pino'
 import sql, { join, type Sql } from 'sql-template-tag'
+import { FAMILIAR_DAYS, GUESS_ROWS, REMOVE_GUESSES_MS } from '../limits.js'
 import type { Db } from '../postgres/database.js'
 import {
   type Debts,
@@ -26,10 +27,6 @@ export interface Guess {
 
 const ALL_SOURCES = '*'
 const ALL_ACCOUNTS = Buffer.alloc(0)
-const FAMILIAR_DAYS = 30
-/** Of wrong guesses, and of successes. */
-const MOST_ROWS = 100_000
-const REMOVE_EVERY_MS = 60_000
 
 const days = (count: number): Sql => sql`${count}::float8 * interval '1 day'`
 const seconds = (count: number): Sql => sql`${count}::float8 * interval '1 second'`
@@ -162,7 +159,7 @@ export async function forgetWrongGuesses(db: Db, kind: string, accounts: readonl
  * Removes rows without effect. Of more than `most` wrong guesses or successes, each counted apart, those go that are the
  * least useful: clients cannot fill the table, and rows of one kind do not displace those of the other.
  */
-export async function removeOldGuesses(db: Db, most = MOST_ROWS): Promise<void> {
+export async function removeOldGuesses(db: Db, most = GUESS_ROWS): Promise<void> {
   await db.query(sql`
     delete from guess where settled_at < now() and succeeded_at < now() - ${days(FAMILIAR_DAYS)}`)
   const beyond = sql`offset ${most}::int`
@@ -175,6 +172,6 @@ export async function removeOldGuesses(db: Db, most = MOST_ROWS): Promise<void> 
 }
 
 export const startRemovingGuesses = (db: Db, log: Pick<Logger, 'warn'>): AsyncDisposable =>
-  runPeriodically(REMOVE_EVERY_MS, () =>
+  runPeriodically(REMOVE_GUESSES_MS, () =>
     removeOldGuesses(db).catch((err: unknown) => log.warn({ err }, 'old guesses not removed')),
   )

@@ -1,7 +1,8 @@
 import { type Entity, kinds } from '@overlay/model'
 import { invalid } from '@overlay/rpc'
-import { idsIn, type LockedReferences } from './references.js'
+import { idsIn } from './references.js'
 import type { AnyValues } from './row.js'
+import type { LockedReferences } from './seams.js'
 
 /** Refuses attributes and role entries that no kind accepts, in the members that the request sets. */
 export function checkWords(entity: Entity, values: AnyValues, written: ReadonlySet<string>): void {

@@ -2,11 +2,9 @@ import { pagesOf } from '@overlay/process/async'
 import { ownContext } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import type { LoadedRows } from '../change-log/loaded-rows.js'
+import { IDS_CALL_MS, IDS_PER_CALL } from '../limits.js'
 import type { Tx } from '../postgres/database.js'
 import type { Names } from './seams.js'
-
-const IDS_PER_CALL = 500
-const CALL_MS = 30_000
 
 /**
  * The referenced ids whose entities were deleted while their changes were not followed. The load lacks them, and the
@@ -25,7 +23,7 @@ export async function deletedSince(
   const deleted: string[] = []
   for (const page of pagesOf(missing, IDS_PER_CALL)) {
     const ids = page.map(({ id }) => id)
-    const existing = await names(kind, ids, ownContext(AbortSignal.timeout(CALL_MS)))
+    const existing = await names(kind, ids, ownContext(AbortSignal.timeout(IDS_CALL_MS)))
     for (const id of ids) if (!existing.has(id)) deleted.push(id)
   }
   return deleted

@@ -7,7 +7,7 @@ import type { Db } from '../postgres/database.js'
 import { type Kind, type KindOperations, namesIn, type Selects, type Store } from './kind.js'
 import { reads } from './reads.js'
 import type { Names } from './seams.js'
-import { encodeViews } from './view-codec.js'
+import { encodeViews } from './views.js'
 import { writes } from './writes.js'
 
 /** Members that a service adds to an entity of another one. */

@@ -1,5 +1,6 @@
 import { type Field, formOf, type StoredForm } from '@overlay/model'
 import sql, { raw, type Sql } from 'sql-template-tag'
+import { COMPACTED_CHARACTERS, COMPACTED_TEXTS } from '../limits.js'
 
 /** Encloses JSON that is not in the form of JSON.stringify. JSON text has no control characters of its own. */
 const MARK = '\x01'
@@ -48,15 +49,13 @@ export function unmarked(text: string): string {
 
 /** Many rows have the same documents, such as the version of a client. */
 const compacted = new Map<string, string>()
-const MOST_CACHED = 1000
-const MOST_CHARACTERS = 500
 
 function compact(json: string): string {
   const cached = compacted.get(json)
   if (cached !== undefined) return cached
   const text = JSON.stringify(JSON.parse(json))
-  if (json.length > MOST_CHARACTERS) return text
-  if (compacted.size === MOST_CACHED) compacted.clear()
+  if (json.length > COMPACTED_CHARACTERS) return text
+  if (compacted.size === COMPACTED_TEXTS) compacted.clear()
   compacted.set(json, text)
   return text
 }

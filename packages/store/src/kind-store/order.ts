@@ -2,11 +2,10 @@ import type { Query, SortKey } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import type { QueryResultRow } from 'pg'
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
-import { columnOf, type Symbols } from './symbol.js'
+import { SORT_KEYS } from '../limits.js'
+import { filterColumnOf, type Symbols } from './filter-column.js'
 
 type Sort = Query['sort']
-
-const MAX_KEYS = 5
 
 /** wire: nulls are less than everything, strings go by bytes, and id breaks ties. */
 export const orderOf = (sort: Sort, symbols: Symbols): Sql =>
@@ -81,7 +80,7 @@ const casts = { string: 'text', number: 'numeric', bool: 'boolean', datetime: 't
 
 function keysOf(sort: Sort, symbols: Symbols): Key[] {
   const keys: Key[] = []
-  const named = sort.slice(0, MAX_KEYS)
+  const named = sort.slice(0, SORT_KEYS)
   const unique = named.findIndex(({ symbol }) => symbol === 'id')
   const needed: Sort =
     unique < 0 ? [...named, { symbol: 'id', descending: false }] : named.slice(0, unique + 1)
@@ -91,7 +90,7 @@ function keysOf(sort: Sort, symbols: Symbols): Key[] {
 
 function keyOf({ symbol: name, descending, by }: SortKey, symbols: Symbols): Key {
   const code = by === 'parameter' ? 'INVALID_SORT_IDENTIFIER' : 'INVALID_FILTER'
-  const { at, symbol } = columnOf(name, symbols, code)
+  const { at, symbol } = filterColumnOf(name, symbols, code)
   const { type } = symbol
   if (type === 'tags' || type === 'strings') throw new Fault(code, `cannot sort by '${name}'`)
   return {

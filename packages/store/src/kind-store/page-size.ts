@@ -1,10 +1,9 @@
-/** Half of a message, so that one more row always fits. */
-const MOST_BYTES = 8 * 1024 * 1024
+import { MOST_PAGE_BYTES } from '../limits.js'
 
 /** As many rows as fit a page, at least one, as a JSON array. The rows are JSON. */
 export function fittingRows(
   rows: readonly Buffer[],
-  mostBytes = MOST_BYTES,
+  mostBytes = MOST_PAGE_BYTES,
 ): { readonly rows: Buffer; readonly count: number } {
   let [bytes, count] = [1, 0] // with the closing bracket
   for (const { length } of rows) {

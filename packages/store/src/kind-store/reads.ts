@@ -11,14 +11,14 @@ import {
 } from '@overlay/rpc'
 import sql, { join } from 'sql-template-tag'
 import { namesIn, required, type Store } from './kind.js'
+import { listRows, type Page, queryOf, rowsOf } from './list-rows.js'
 import { fittingRows } from './page-size.js'
-import { listRows, type Page, queryOf, rowsOf } from './repository.js'
 import { allOf, columnsOf, numberOf, rowOf, tableOf, wholeOf } from './row.js'
 import type { ViewRequest } from './seams.js'
 import { roleFilterOf, selectionOf } from './select.js'
 import { shownOf, showRows } from './show-rows.js'
 import { singleRows } from './single-rows.js'
-import { encodeViews } from './view-codec.js'
+import { encodeViews } from './views.js'
 
 type Reads = Pick<
   Methods<EntityServiceService>,

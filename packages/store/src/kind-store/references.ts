@@ -8,17 +8,11 @@ import {
   type Moment,
   ReferencesReloaded,
 } from '../change-log/deleted-entities.js'
+import { LOOK_UP_TRIES } from '../limits.js'
 import type { Tx } from '../postgres/database.js'
 import type { Store } from './kind.js'
 import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
-
-/** What a write refers to, locked until the commit. */
-export interface LockedReferences {
-  /** Whether an entity exists to which a written member refers. */
-  exists(kind: string, id: string): boolean
-  /** A row of this schema to which a written or a fixed member refers. */
-  named<E extends Entity>(entity: E, id: string): RowOf<E> | undefined
-}
+import type { LockedReferences } from './seams.js'
 
 /** What a write refers to. Entities of other services have been looked up at their owners. */
 export interface References {
@@ -35,8 +29,6 @@ export type WhenLocked = 'wait' | 'skip locked'
 
 export const lockSql = (whenLocked: WhenLocked): Sql => (whenLocked === 'wait' ? empty : sql`skip locked`)
 
-const TRIES = 3
-
 /** Runs a write with references: looks them up, again when their schema was reloaded meanwhile. */
 export async function withReferences<T>(
   store: Store,
@@ -44,7 +36,7 @@ export async function withReferences<T>(
   context: Context,
   write: (references: References) => Promise<T>,
 ): Promise<T> {
-  for (let left = TRIES - 1; ; left--) {
+  for (let left = LOOK_UP_TRIES - 1; ; left--) {
     const references = await lookUp(store, members, context)
     try {
       return await write(references)

@@ -1,9 +1,18 @@
 import type { BaseRow, Entity } from '@overlay/model'
 import type { QueryResultRow } from 'pg'
-import sql, { type Sql } from 'sql-template-tag'
+import sql, { empty, type Sql } from 'sql-template-tag'
 import type { RowChange } from '../change-log/change-log.js'
 import { onlyRow, type Tx } from '../postgres/database.js'
-import { type AnyRow, type AnyValues, columnsOf, insertSql, plainOf, rowOf, tableOf } from './row.js'
+import {
+  type AnyRow,
+  type AnyValues,
+  columnsOf,
+  columnValues,
+  insertListSql,
+  plainOf,
+  rowOf,
+  tableOf,
+} from './row.js'
 
 /** What a change of a row leaves in the audit and, where the kind is followed, in the change log. */
 export function changeOf(entity: Entity, id: string, before: AnyRow | null, after: AnyRow | null): RowChange {
@@ -24,8 +33,9 @@ export async function insertRow(
   values: AnyValues,
   tags: BaseRow['tags'],
 ): Promise<RowChange> {
-  const { rows } = await tx.query(insertSql(entity, id, values, tags))
-  return changeOf(entity, id, null, rowOf(entity, onlyRow(rows)))
+  const list = JSON.stringify([columnValues(entity, id, values, tags)])
+  const [change] = await insertRows(tx, entity, insertListSql(entity, list, empty))
+  return change as RowChange
 }
 
 /** Runs an insert that has no `returning`. `name`: of the prepared statement. */

@@ -129,34 +129,3 @@ export function insertListSql(entity: Entity, list: string, rest: Sql): Sql {
   insert into ${table} (${names})
   select ${values} from jsonb_populate_recordset(null::${table}, ${list}::jsonb) as entry ${rest}`
 }
-
-const parameter = (field: Field, value: unknown): unknown => {
-  const stored = field.store(value)
-  return field.json && stored !== null ? JSON.stringify(stored) : stored // pg would write a list as a Postgres array
-}
-
-export function insertSql(entity: Entity, id: string, values: AnyValues, tags: BaseRow['tags']): Sql {
-  const own = Object.entries(entity.fields)
-  const members = values as Record<string, unknown>
-  return sql`
-    insert into ${tableOf(entity)} (id, tags, ${raw(own.map(([name, field]) => columnOf(name, field)).join(', '))})
-    values (${id}, ${JSON.stringify(tags)}, ${join(own.map(([name, field]) => sql`${parameter(field, members[name])}`))})
- returning ${columnsOf(entity)}`
-}
-
-export function updateSql(
-  entity: Entity,
-  id: string,
-  values: AnyValues,
-  tags: BaseRow['tags'],
-  names: ReadonlySet<string>,
-): Sql {
-  const members = values as Record<string, unknown>
-  const sets = Object.entries(entity.fields)
-    .filter(([name]) => names.has(name))
-    .map(([name, field]) => sql`${raw(columnOf(name, field))} = ${parameter(field, members[name])}`)
-  return sql`
-    update ${tableOf(entity)} set ${join([...sets, sql`tags = ${JSON.stringify(tags)}`, sql`updated_at = clock_timestamp()`])}
-     where id = ${id}
- returning ${columnsOf(entity)}`
-}

@@ -3,7 +3,6 @@ import type { Caller, Context, Perspective } from '@overlay/rpc'
 import type { Sql } from 'sql-template-tag'
 import type { RowChange } from '../change-log/change-log.js'
 import type { Db, Tx } from '../postgres/database.js'
-import type { LockedReferences } from './references.js'
 
 /** How rows will be shown. */
 export interface ViewRequest {
@@ -18,6 +17,14 @@ export interface ViewRequest {
 export interface DeleteContext {
   /** Adds the change of another row of the same transaction. */
   also(change: RowChange): void
+}
+
+/** What a write refers to, locked until the commit. */
+export interface LockedReferences {
+  /** Whether an entity exists to which a written member refers. */
+  exists(kind: string, id: string): boolean
+  /** A row of this schema to which a written or a fixed member refers. */
+  named<E extends Entity>(entity: E, id: string): RowOf<E> | undefined
 }
 
 /** The context of a create or an update. */

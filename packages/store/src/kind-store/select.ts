@@ -1,8 +1,8 @@
 import { type Entity, parseRoles, type Semantic, symbolsOf } from '@overlay/model'
 import { invalid, type RoleList, type Selection } from '@overlay/rpc'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
-import { columnOf as columnOfField } from './row.js'
-import { columnOf } from './symbol.js'
+import { filterColumnOf } from './filter-column.js'
+import { columnOf } from './row.js'
 
 /** The rows of a linked list: those with the ids, those that a role list selects, those with the value. */
 export function selectionOf({ ids, roles, symbol, value }: Selection, entity: Entity): Sql {
@@ -47,7 +47,7 @@ const withId = (ids: readonly string[]): Sql[] => {
 function withAttributes(attributes: readonly string[], semantic: Semantic, { fields }: Entity): Sql[] {
   const { roleAttributes } = fields
   if (!roleAttributes || attributes.length === 0) return []
-  const column = raw(columnOfField('roleAttributes', roleAttributes))
+  const column = raw(columnOf('roleAttributes', roleAttributes))
   return [sql`${column} ${raw(semantic === 'AllOf' ? '@>' : '&&')} ${attributes}::text[]`]
 }
 
@@ -55,7 +55,7 @@ function withValue(name: string, value: string, entity: Entity): Sql[] {
   const symbols = symbolsOf(entity)
   if (!symbols.has(name)) throw new Error(`${entity.kind}: no symbol '${name}' to select by`)
   if (!storable(value)) return []
-  const { at, symbol } = columnOf(name, symbols)
+  const { at, symbol } = filterColumnOf(name, symbols)
   return [symbol.type === 'strings' ? sql`${at} @> array[${value}::text]` : sql`${at} = ${value}::text`]
 }
 

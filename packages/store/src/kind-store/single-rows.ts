@@ -1,6 +1,7 @@
 import type { Context } from '@overlay/rpc'
 import type { QueryResultRow } from 'pg'
 import sql, { join, type Sql } from 'sql-template-tag'
+import { READ_TOGETHER_ROWS } from '../limits.js'
 import { batch } from '../postgres/batch.js'
 import type { Db } from '../postgres/database.js'
 import { textsOfAnyLength } from '../postgres/texts-of-any-length.js'
@@ -38,7 +39,7 @@ export function singleRows(db: Db): FindRow {
         const byId = await rowsById(db, kind, columns, [...new Set(ids)], name)
         return ids.map((id) => byId.get(id))
       }
-      reader = batch(readBatch, { limit: MOST_ROWS, deadlineOf: ({ context }) => context.deadline })
+      reader = batch(readBatch, { limit: READ_TOGETHER_ROWS, deadlineOf: ({ context }) => context.deadline })
       readers.set(columns, reader)
     }
     return reader
@@ -53,7 +54,7 @@ export function singleRows(db: Db): FindRow {
 }
 
 /** The rows with these ids, regardless of the caller's scope. */
-export async function rowsById(
+async function rowsById(
   db: Db,
   kind: Kind,
   columns: readonly Sql[],
@@ -67,9 +68,6 @@ export async function rowsById(
 interface Found extends QueryResultRow {
   readonly entry_id: string
 }
-
-/** Of one statement: a row may have megabytes. */
-const MOST_ROWS = 32
 
 const whole = sql`true`
 

@@ -1,8 +1,6 @@
 import { type Entity, refusalOfTags, scalarsOf, storedBytes, type Tags } from '@overlay/model'
 import { invalid } from '@overlay/rpc'
-
-/** Rows and their changes always fit a message, and pages fit memory. */
-const MOST_ROW_BYTES = 256 * 1024
+import { MOST_ROW_BYTES } from '../limits.js'
 
 /** The tags of a body. */
 export function tagsOf(value: unknown): Tags {

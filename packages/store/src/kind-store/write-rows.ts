@@ -1,17 +1,18 @@
-import type { Entity } from '@overlay/model'
+import type { Entity, Field, Tags } from '@overlay/model'
 import { type Context, notFound, type Written } from '@overlay/rpc'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import type { RowChange } from '../change-log/change-log.js'
 import { ReferencesReloaded } from '../change-log/deleted-entities.js'
+import { WRITE_TOGETHER_BYTES, WRITE_TOGETHER_ROWS } from '../limits.js'
 import { batch } from '../postgres/batch.js'
 import type { Tx } from '../postgres/database.js'
 import { isAway, isConflict } from '../postgres/database-failure.js'
 import { textsOfAnyLength } from '../postgres/texts-of-any-length.js'
-import { uniqueFault } from './conflict.js'
 import type { Kind, Store } from './kind.js'
 import { lockReferences, lockSql, type References, type WhenLocked, withReferences } from './references.js'
 import {
   type AnyRow,
+  type AnyValues,
   columnOf,
   columnsOf,
   columnValues,
@@ -21,7 +22,32 @@ import {
   tableOf,
 } from './row.js'
 import { changeOf } from './row-changes.js'
-import type { NextRow, WriteRequest } from './write-request.js'
+import type { WriteContext } from './seams.js'
+import { uniqueFault } from './unique-fault.js'
+
+/** What a write leaves of its row. */
+export interface NextRow {
+  readonly values: AnyValues
+  readonly tags: Tags
+}
+
+/** One uniform write. */
+export interface WriteRequest {
+  readonly operation: 'create' | 'update' | 'delete'
+  readonly kind: Kind
+  readonly id: string
+  /** The written fields, with their values. */
+  readonly members: readonly (readonly [Field, unknown])[]
+  /** How messages call the row if it does not exist. */
+  readonly called: string
+  /** The size of the body. */
+  readonly bytes: number
+  /**
+   * Refuses with a Fault, or returns what to write; null: nothing, the row is deleted. `before` is null for a create. May
+   * run several times.
+   */
+  step(tx: Tx, before: AnyRow | null, writing: Omit<WriteContext, 'isWritten'>): Promise<NextRow | null>
+}
 
 /** A write whose references have been looked up. */
 interface Entry {
@@ -29,10 +55,6 @@ interface Entry {
   readonly references: References
   readonly context: Context
 }
-
-const MOST_ROWS = 100
-/** A larger row is written alone. */
-const MOST_BYTES = 256 * 1024
 
 /**
  * Writes single rows, each with its audit and change rows. Writes of a kind that arrive while a transaction of it runs
@@ -49,8 +71,8 @@ export function rowWriter(store: Store): (request: WriteRequest, context: Contex
     const existing = writers.get(name)
     if (existing) return existing
     const writer = batch((entries: readonly Entry[]) => writeSeveral(store, kind, entries), {
-      limit: MOST_ROWS,
-      sizeLimit: MOST_BYTES,
+      limit: WRITE_TOGETHER_ROWS,
+      sizeLimit: WRITE_TOGETHER_BYTES,
       sizeOf: ({ request }) => request.bytes,
       deadlineOf: ({ context }) => context.deadline,
     })

@@ -6,8 +6,7 @@ import { newId } from './ids.js'
 import { required, type Store } from './kind.js'
 import { membersOf } from './references.js'
 import type { AnyRow } from './row.js'
-import type { WriteRequest } from './write-request.js'
-import { rowWriter } from './write-rows.js'
+import { rowWriter, type WriteRequest } from './write-rows.js'
 
 type Writes = Pick<Methods<EntityServiceService>, 'create' | 'update' | 'delete'>
 

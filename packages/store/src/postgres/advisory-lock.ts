@@ -1,6 +1,7 @@
 import { openSerial } from '@overlay/process/async'
 import type pg from 'pg'
 import sql, { type Sql } from 'sql-template-tag'
+import { LOCK_BEAT_MS, LOCK_IDLE_MS } from '../limits.js'
 import { openClient } from './client.js'
 
 /** A connection of its own that keeps every lock it takes until it ends. */
@@ -27,9 +28,6 @@ export interface LockConnectionOptions {
   readonly idleSessionMs?: number
 }
 
-const BEAT_MS = 5000
-const IDLE_SESSION_MS = 30_000 // the server ends a connection that is silent for so long, and releases its locks
-
 /**
  * Opens a connection for advisory locks. A process that dies loses them at once; one that hangs, or whose host is gone,
  * when the connection has been silent for half a minute.
@@ -40,8 +38,8 @@ export async function openLockConnection(
   {
     applicationName = `${schema} job`,
     synchronousCommit = true,
-    beatMs = BEAT_MS,
-    idleSessionMs = IDLE_SESSION_MS,
+    beatMs = LOCK_BEAT_MS,
+    idleSessionMs = LOCK_IDLE_MS,
   }: LockConnectionOptions = {},
 ): Promise<LockConnection> {
   const connection = await openClient(url, {

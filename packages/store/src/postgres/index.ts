@@ -1,3 +1,4 @@
+export { POOL_SIZE } from '../limits.js'
 export * from './advisory-lock.js'
 export * from './batch.js'
 export * from './best-effort.js'

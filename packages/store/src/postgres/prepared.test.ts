@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { CONNECTION_SECONDS, clientTexts, ownTexts, preparedNames, REPLACE_MS } from './prepared.js'
+import { CONNECTION_SECONDS, REPLACE_MS } from '../limits.js'
+import { clientTexts, ownTexts, preparedNames } from './prepared.js'
 
 const often = (nameOf: (text: string) => string | undefined, text: string) =>
   Array.from({ length: 6 }, () => nameOf(text)).at(-1)

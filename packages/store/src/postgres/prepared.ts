@@ -1,5 +1,4 @@
-const MAX_TEXTS = 2000 // whose uses are counted
-const MIN_USES = 5
+import { COUNTED_TEXTS, REPLACE_MS, USES_TO_PREPARE } from '../limits.js'
 
 export interface Quota {
   readonly prefix: string
@@ -18,15 +17,6 @@ interface Named {
   readonly name: string
   usedAt: number
 }
-
-/** The shortest time between two replacements of a name. */
-export const REPLACE_MS = 60_000
-
-/**
- * A connection keeps the plans of all names, and what it has read of the catalog, until its end. The lifetime and the rate
- * of replacements bound their number, and closing a connection returns its memory.
- */
-export const CONNECTION_SECONDS = 600
 
 /**
  * Names for texts that are used often, so that the server keeps their plans. At the limit a new text replaces the least
@@ -58,8 +48,8 @@ export function preparedNames(
     }
     if (text.length > characters) return undefined
     const count = (uses.get(text) ?? 0) + 1
-    if (count < MIN_USES || !hasRoom()) {
-      if (uses.size === MAX_TEXTS) uses.clear()
+    if (count < USES_TO_PREPARE || !hasRoom()) {
+      if (uses.size === COUNTED_TEXTS) uses.clear()
       uses.set(text, count)
       return undefined
     }

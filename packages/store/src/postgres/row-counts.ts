@@ -1,10 +1,8 @@
 import { runPeriodically } from '@overlay/process/async'
 import type { Logger } from 'pino'
 import sql, { type Sql } from 'sql-template-tag'
+import { MANY_COUNTS, MERGE_COUNTS_MS } from '../limits.js'
 import type { Database } from './database.js'
-
-const EVERY_MS = 15_000
-const MANY = 100
 
 /** The number of rows of a counted table, exact in the snapshot of the statement around it. */
 export const countOfTable = (table: string): Sql =>
@@ -12,13 +10,13 @@ export const countOfTable = (table: string): Sql =>
 
 /** Merges the parts of counts, periodically in each replica. Replicas do not merge a part twice. */
 export const startCompactingCounts = (db: Database, log: Logger): AsyncDisposable =>
-  runPeriodically(EVERY_MS, () =>
+  runPeriodically(MERGE_COUNTS_MS, () =>
     compactCounts(db).catch((err: unknown) => {
       log.warn({ err, schema: db.schema }, 'counts of rows not merged')
     }),
   )
 
-export const compactCounts = (db: Database, many = MANY): Promise<unknown> =>
+export const compactCounts = (db: Database, many = MANY_COUNTS): Promise<unknown> =>
   db.query(
     sql`
     with parts as (

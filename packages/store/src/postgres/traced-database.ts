@@ -1,6 +1,6 @@
 import type { SpanFacts, Tracing } from '@overlay/rpc'
 import type { Sql } from 'sql-template-tag'
-import type { Database, Db, Tx } from './database.js'
+import type { Database, Db, Tx } from './db.js'
 
 /** The same database, whose statements and transactions are spans of the traces that they serve. */
 export function tracedDatabase(tracing: Tracing, database: Database): Database {

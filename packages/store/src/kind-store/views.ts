@@ -1,7 +1,6 @@
 import { kinds, type Service } from '@overlay/model'
-import type { EntityServiceService, Methods } from '@overlay/rpc'
+import type { EntityServiceService, Methods, ViewResponse } from '@overlay/rpc'
 import type { Names } from './seams.js'
-import { decodeView } from './view-codec.js'
 
 export type Viewer = Pick<Methods<EntityServiceService>, 'view'>
 
@@ -20,3 +19,14 @@ export const namesFrom =
     })
     return new Map(named)
   }
+
+/** The members that a service adds to entities, in the order of the request. Some have none. */
+export const encodeViews = (views: readonly (object | undefined)[]): ViewResponse => ({
+  json: views.map((view) => (view ? Buffer.from(JSON.stringify(view)) : empty)),
+})
+
+const empty = Buffer.alloc(0)
+
+/** Decodes one of these views. */
+export const decodeView = <View extends object = object>(json: Uint8Array | undefined): View | undefined =>
+  json && json.length > 0 ? (JSON.parse(Buffer.from(json).toString()) as View) : undefined

@@ -5,14 +5,18 @@ import sql, { raw, type Sql } from 'sql-template-tag'
 export type Symbols = ReadonlyMap<string, FilterSymbol>
 
 /** The column of a name in a filter. There is no other way from one to the other. */
-export interface Column {
+export interface FilterColumn {
   readonly at: Sql
   readonly symbol: FilterSymbol
   /** The name of the tag. */
   readonly tag?: string
 }
 
-export function columnOf(name: string, symbols: Symbols, code: FaultCode = 'INVALID_FILTER'): Column {
+export function filterColumnOf(
+  name: string,
+  symbols: Symbols,
+  code: FaultCode = 'INVALID_FILTER',
+): FilterColumn {
   const own = symbols.get(name)
   if (own) return { at: columnSql(own), symbol: own }
   const dot = name.indexOf('.')

@@ -9,14 +9,12 @@ import {
 import { type Caller, isStranger, type ListQuery } from '@overlay/rpc'
 import type { QueryResultRow } from 'pg'
 import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
+import { PAGE_ROWS } from '../limits.js'
 import { type Db, ofClients, ofStrangers, onlyRow } from '../postgres/database.js'
 import type { Kind } from './kind.js'
 import { afterOf, cursorColumnOf, cursorIn, cursorOf, orderOf, pageOf } from './order.js'
 import { allOf, numberOf, tableOf, wholeOf } from './row.js'
 import { whereOf } from './where.js'
-
-/** The most rows in memory for one request. */
-const pageRows = 500
 
 export interface Page {
   readonly rows: readonly QueryResultRow[]
@@ -65,7 +63,7 @@ export async function listRows(
 ): Promise<Page> {
   const cursor = cursorIn(after)
   const left = cursor ? cursor.left : query.limit
-  const limit = Math.min(left ?? Number.POSITIVE_INFINITY, pageRows)
+  const limit = Math.min(left ?? Number.POSITIVE_INFINITY, PAGE_ROWS)
   const condition = allOf([scope, whereOf(query.where, symbols)])
   const counted = numberOf(from, condition, whole)
   const behind = cursor ? sql`and ${afterOf(cursor, query.sort, symbols)}` : sql``

@@ -1,6 +1,6 @@
 import { ownContext } from '@overlay/rpc'
 import { expect, test } from 'vitest'
-import { namesFrom } from './names.js'
+import { namesFrom } from './views.js'
 
 const context = ownContext(new AbortController().signal)
 
