@@ -6,6 +6,9 @@ cd "$(dirname "$0")/.."
 
 prepare_install with-tools
 prepare_build
+case " $* " in
+  *' --watch '*) exec node_modules/.bin/vitest "$@" ;; # runs the tests again that a change concerns
+esac
 echo '== types and style'
 sh scripts/check.sh
 echo '== tests'
