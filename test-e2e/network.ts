@@ -22,6 +22,11 @@ export interface NetworkOptions {
   readonly env?: NodeJS.ProcessEnv
   /** The test makes calls between processes that are refused. */
   readonly refusesCalls?: boolean
+  /**
+   * Other files use the network before and after this one, which changes no process, no setting and nothing that it has
+   * not created. It has two gateways and two replicas of policy and of sessions.
+   */
+  readonly shared?: boolean
 }
 
 /** A whole product on free ports with its own database and bus: real processes, real TLS. */
@@ -48,16 +53,14 @@ export interface Network extends AsyncDisposable {
 
 export const networkAdmin = { username: 'admin', password: 'correct horse' }
 
-/** Against the manifests where the run says so. */
+/** A shared one is of pods where the run says so. */
 export async function startNetwork(options: NetworkOptions = {}): Promise<Network> {
-  if (process.env.OVERLAY_TEST_MANIFESTS) {
-    const { startNetworkOfPods } = await import('./cluster/network.js')
-    return startNetworkOfPods(options)
-  }
-  return startNetworkOfProcesses(options)
+  if (!options.shared) return startNetworkOfProcesses(options)
+  const { leaseNetwork } = await import('./leased-network.js')
+  return leaseNetwork()
 }
 
-async function startNetworkOfProcesses(options: NetworkOptions): Promise<Network> {
+export async function startNetworkOfProcesses(options: NetworkOptions): Promise<Network> {
   const { gateways = 1, identities = 1, pkis = 1, policies = 1, sessions = 1, env = {}, entry } = options
   const database = options.database ?? (await testDatabase(...services))
   const [bus, port] = [await testBus(), await freePort()]
@@ -114,4 +117,8 @@ export async function refusedCalls(home: string): Promise<readonly string[]> {
   const logs = (await readdir(home)).filter((name) => name.endsWith('.log'))
   const texts = await Promise.all(logs.map((name) => readFile(join(home, name), 'utf8')))
   return texts.flatMap((text) => text.split('\n').filter((line) => line.includes('"call refused"')))
+}
+
+export function missing(what: string): never {
+  throw new Error(`this network has no ${what}`)
 }

@@ -1,14 +1,45 @@
 import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
+const node = [process.execPath, '--conditions=source', '--import', 'tsx'] as const
 
-/** Builds the bundles, which these tests run, and prepares foreign programs while other tests run. */
-export function setup(): () => void {
+/** Builds the bundles, which these tests run, and starts programs that serve them. */
+export async function setup(): Promise<() => Promise<void>> {
+  if (process.env.OVERLAY_TEST_NETWORKS) return async () => undefined // another project has done it
   execFileSync('sh', ['-c', '. scripts/prepare.sh; prepare_build'], { cwd: root, stdio: 'inherit' })
+  const stopLending = await lendNetworks()
+  const stopPreparing = prepare()
+  return async () => {
+    stopPreparing()
+    await stopLending()
+  }
+}
+
+async function lendNetworks(): Promise<() => Promise<void>> {
+  const directory = await mkdtemp(join(tmpdir(), 'overlay-test-'))
+  const socket = join(directory, 'networks.sock')
+  process.env.OVERLAY_TEST_NETWORKS = socket
+  const [command, ...args] = [...node, 'test-e2e/shared-networks.ts', socket]
+  const lending = spawn(command, args, { cwd: root, stdio: ['pipe', 'pipe', 'inherit'] })
+  const ended = once(lending, 'exit')
+  await Promise.race([once(lending.stdout, 'data'), ended])
+  return async () => {
+    lending.stdin.end()
+    const [code] = await ended
+    await rm(directory, { recursive: true })
+    if (code !== 0) throw new Error('the networks that files share had problems')
+  }
+}
+
+/** Prepares foreign programs while other tests run. */
+function prepare(): () => void {
   if (process.env.CI !== 'true') return () => undefined // a run of some tests needs few of them
-  const node = [process.execPath, '--conditions=source', '--import', 'tsx', 'test-e2e/interop/prepare.ts']
-  const preparing = spawn('nice', ['-n', '19', ...node], { cwd: root, stdio: 'ignore', detached: true })
+  const args = ['-n', '19', ...node, 'test-e2e/interop/prepare.ts']
+  const preparing = spawn('nice', args, { cwd: root, stdio: 'ignore', detached: true })
   preparing.on('error', () => undefined) // without `nice`, tests prepare what they need
   let isRunning = preparing.pid !== undefined
   preparing.on('exit', () => {

@@ -1,28 +1,18 @@
-import { inject } from 'vitest'
 import { logInAsAdmin } from '../admin.js'
-import { type Network, type NetworkOptions, networkAdmin, refusedCalls } from '../network.js'
+import { missing, type Network, networkAdmin, refusedCalls } from '../network.js'
 import type { Cluster } from './cluster.js'
 import { authoritiesOf, developmentObjects, startDevelopment, started } from './tested.js'
-
-declare module 'vitest' {
-  interface ProvidedContext {
-    /** The directory of the files of the image, in runs against the manifests. */
-    image: string
-  }
-}
 
 /**
  * The development overlay as a network for tests that know it by its addresses alone. It has the manifests' own number of
  * replicas behind one address for each port, and the admin of the other networks.
  */
-export async function startNetworkOfPods({ env, entry, database }: NetworkOptions): Promise<Network> {
-  if (env || entry || database)
-    throw new Error('the manifests have settings, a build and a database of their own')
+export async function startNetworkOfPods(image: string): Promise<Network> {
   const objects = await developmentObjects()
   const secret = objects.find(({ kind, metadata }) => kind === 'Secret' && metadata.name === 'admin')
   if (secret) secret.data.password = Buffer.from(networkAdmin.password).toString('base64')
   const cluster = await startDevelopment({
-    images: { overlay: inject('image') },
+    images: { overlay: image },
     objects,
     hurry: 20,
   })
@@ -65,8 +55,4 @@ function networkOf(cluster: Cluster, caPem: string): Network {
       }
     },
   }
-}
-
-function missing(what: string): never {
-  throw new Error(`a network of pods has no ${what}`)
 }

@@ -14,7 +14,7 @@ const redirectUri = 'http://localhost:20314/auth/callback'
 let fixture: Fixture
 let issuer: Issuer
 beforeAll(async () => {
-  fixture = await startFixture({ gateways: 2 })
+  fixture = await startFixture({ shared: true })
   issuer = await addIssuer(fixture.admin)
 })
 afterAll(() => fixture[Symbol.asyncDispose]())

@@ -17,7 +17,7 @@ test('the C SDK enrolls, logs in, receives its service and dials it', {
     console.warn(`skipped, because there is no Python with ${cSdk}: ${err}`)
     return skip()
   })
-  await using network = await startNetwork()
+  await using network = await startNetwork({ shared: true })
   const admin = await network.admin()
   const { identityId, serviceId, jwt } = await permitDial(admin)
 

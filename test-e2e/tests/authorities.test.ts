@@ -8,7 +8,7 @@ import { keyAndRequest } from '../member.js'
 
 let fixture: Fixture
 beforeAll(async () => {
-  fixture = await startFixture()
+  fixture = await startFixture({ shared: true })
 })
 afterAll(() => fixture[Symbol.asyncDispose]())
 

@@ -6,7 +6,7 @@ import { type Fixture, filter, invalid, notFound, password, startFixture } from 
 
 let fixture: Fixture
 beforeAll(async () => {
-  fixture = await startFixture()
+  fixture = await startFixture({ shared: true })
 })
 afterAll(() => fixture[Symbol.asyncDispose]())
 

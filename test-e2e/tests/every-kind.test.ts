@@ -10,7 +10,7 @@ let network: Network
 let admin: Admin
 
 beforeAll(async () => {
-  network = await startNetwork()
+  network = await startNetwork({ shared: true })
   admin = await network.admin()
 })
 afterAll(() => network[Symbol.asyncDispose]())

@@ -9,7 +9,7 @@ import { type Fixture, filter, inAnHour, invalid, password, startFixture } from 
 
 let fixture: Fixture
 beforeAll(async () => {
-  fixture = await startFixture()
+  fixture = await startFixture({ shared: true })
 })
 afterAll(() => fixture[Symbol.asyncDispose]())
 

@@ -7,7 +7,7 @@ import { type Fixture, inAnHour, invalid, password, startFixture } from '../fixt
 let fixture: Fixture
 const policies = new Map<string, string>()
 beforeAll(async () => {
-  fixture = await startFixture()
+  fixture = await startFixture({ shared: true })
   for (const [rule, updb] of [...passwordRules, ...nameRules])
     policies.set(rule, await fixture.makeAuthPolicy(updb))
   policies.set(

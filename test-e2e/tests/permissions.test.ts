@@ -96,7 +96,7 @@ let count = 0
 let certificate: Certificate
 
 beforeAll(async () => {
-  network = await startNetwork()
+  network = await startNetwork({ shared: true })
   server = { addresses: [network.address], caPem: network.caPem }
   admin = await network.admin()
   certificate = await ownCertificate()

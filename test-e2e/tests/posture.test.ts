@@ -5,7 +5,7 @@ import { totp } from '../totp.js'
 
 let fixture: Fixture
 beforeAll(async () => {
-  fixture = await startFixture()
+  fixture = await startFixture({ shared: true })
 })
 afterAll(() => fixture[Symbol.asyncDispose]())
 

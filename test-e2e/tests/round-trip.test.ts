@@ -13,7 +13,7 @@ let network: Network
 let admin: Admin
 let fabric: Client
 beforeAll(async () => {
-  network = await startNetwork()
+  network = await startNetwork({ shared: true })
   const server = { addresses: [network.address], caPem: network.caPem }
   admin = await logInAsAdmin(server, networkAdmin)
   using client = openClient(server, '/edge/management/v1')

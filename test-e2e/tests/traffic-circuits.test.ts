@@ -8,7 +8,7 @@ const MEGABYTE = 1024 * 1024
 let traffic: Traffic
 let [near, far, third]: TestRouter[] = []
 beforeAll(async () => {
-  traffic = await startTraffic()
+  traffic = await startTraffic({ shared: true })
   near = await traffic.router('near', { hasLinks: true, closeWaitMs: 1000 })
   far = await traffic.router('far', { hasLinks: true, closeWaitMs: 1000 })
 })

@@ -20,7 +20,7 @@ let traffic: Traffic
 let bystander: TestRouter
 let identity: RouterIdentity
 beforeAll(async () => {
-  traffic = await startTraffic()
+  traffic = await startTraffic({ shared: true })
   bystander = await traffic.router('bystander')
   identity = await enrollRouter(traffic.admin, traffic.server, { name: 'malformed' })
 })

@@ -3,7 +3,7 @@ import { startTraffic, type Traffic, until } from '../traffic.js'
 
 let traffic: Traffic
 beforeAll(async () => {
-  traffic = await startTraffic()
+  traffic = await startTraffic({ shared: true })
 })
 afterAll(() => traffic[Symbol.asyncDispose]())
 
