@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { cache, once } from '../interop/once.js'
+import { buildImage } from './image.js'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
@@ -20,9 +22,28 @@ export async function formerRelease(): Promise<string> {
 
 export const commitBefore = (): Promise<string> => git('rev-parse', 'HEAD^')
 
-/** Writes the files of a commit into a new directory. */
-export async function checkOut(commit: string, directory: string): Promise<void> {
-  await mkdir(directory)
-  await git('archive', `--output=${directory}.tar`, commit)
-  await run('tar', ['-xf', `${directory}.tar`, '-C', directory])
+export interface FormerBuild {
+  /** The files of the commit. */
+  readonly checkout: string
+  /** Those of its image. */
+  readonly image: string
+}
+
+/** Builds a commit once. */
+export async function buildCommit(commit: string): Promise<FormerBuild> {
+  const directory = join(cache, `commit-${commit}`)
+  const built = { checkout: join(directory, 'checkout'), image: join(directory, 'image') }
+  await once(join(directory, 'complete'), async () => {
+    await rm(built.checkout, { recursive: true, force: true })
+    await rm(built.image, { recursive: true, force: true })
+    await mkdir(built.checkout)
+    const archive = join(directory, 'archive.tar')
+    await git('archive', `--output=${archive}`, commit)
+    await run('tar', ['-xf', archive, '-C', built.checkout])
+    await rm(archive)
+    await buildImage(built.image, built.checkout)
+    await rm(join(built.checkout, 'node_modules'), { recursive: true })
+    await writeFile(join(directory, 'complete'), '')
+  })
+  return built
 }

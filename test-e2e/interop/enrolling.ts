@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { type Application, startApplication } from './application.js'
-import { goProgram, goVersions } from './go.js'
+import { type GoVersion, goProgram, goVersions } from './go.js'
 import { jvmProgram } from './jvm.js'
 import { cSdk, pythonWith } from './python.js'
 
-export const sdks = ['go-0.23.42', 'go-1.2.3', 'c', 'jvm'] as const
-export type Sdk = (typeof sdks)[number]
+export type Sdk = `go-${GoVersion}` | 'c' | 'jvm'
+export const sdks: readonly Sdk[] = [...goVersions.map((version) => `go-${version}` as const), 'c', 'jvm']
 
 /** The input of an application. It stores what it enrolls beside the token. */
 export interface Command {

@@ -90,11 +90,9 @@ async function enrollAndLogIn(
 }
 
 const keys = ['RSA 4096', 'P-384', 'P-256'] as const
-const oneTime = [
-  ...(['go-0.23.42', 'go-1.2.3'] as const).flatMap((sdk) => keys.map((key) => [sdk, key] as const)),
-  ['c', 'P-256'] as const,
-  ['jvm', 'P-256'] as const,
-]
+const oneTime = sdks.flatMap((sdk) =>
+  keys.filter((key) => sdk.startsWith('go') || key === 'P-256').map((key) => [sdk, key] as const),
+)
 
 /** How the Go SDK comes to a key of this kind. */
 async function keyOf(sdk: Sdk, key: (typeof keys)[number]): Promise<Partial<Command>> {
@@ -125,7 +123,7 @@ async function filesOf({ key, cert }: Certificate) {
   }
 }
 
-const withCertificates = ['go-0.23.42', 'go-1.2.3', 'c'] as const
+const withCertificates = sdks.filter((sdk) => sdk !== 'jvm')
 
 test.for(withCertificates)(
   '%s enrolls by a token and a certificate of a third party',

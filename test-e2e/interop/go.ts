@@ -3,14 +3,16 @@ import { createHash } from 'node:crypto'
 import { readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { isRelease } from '../release.js'
 import { cache, once } from './once.js'
 
 const run = promisify(execFile)
 const source = join(import.meta.dirname, 'go-sdk')
 
-/** Versions of the Go SDK, and their module files. */
-export const goVersions = ['0.23.42', '1.2.3'] as const
-export type GoVersion = (typeof goVersions)[number]
+export type GoVersion = '0.23.42' | '1.2.3'
+
+/** Versions of the Go SDK. All but the newest are for releases, because building one takes a minute of the processors. */
+export const goVersions: readonly GoVersion[] = isRelease ? ['0.23.42', '1.2.3'] : ['1.2.3']
 
 const modOf = (version: GoVersion): string => (version === '1.2.3' ? 'go.mod' : `go-${version}.mod`)
 

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isAlive } from '../is-alive.js'
 
-/** What is made once. It stays from run to run. */
-export const cache = join(import.meta.dirname, '../node_modules/.cache')
+/** What is made once. It stays from run to run, and serves all folders with this project. */
+export const cache = process.env.OVERLAY_TEST_CACHE ?? join(homedir(), '.cache/overlay-tests')
 
 const POLL_MS = 200
 

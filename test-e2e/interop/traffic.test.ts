@@ -6,12 +6,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { TestRouter } from '../router/router.js'
 import { startTraffic, type Traffic, until } from '../traffic.js'
 import { type Application, startApplication } from './application.js'
-import { goProgram, goVersions } from './go.js'
+import { type GoVersion, goProgram, goVersions } from './go.js'
 import { cSdk, pythonWith } from './python.js'
 
 const MEGABYTE = 1024 * 1024
-const sdks = ['go-0.23.42', 'go-1.2.3', 'c'] as const
-type Sdk = (typeof sdks)[number]
+type Sdk = `go-${GoVersion}` | 'c'
+const sdks: readonly Sdk[] = [...goVersions.map((version) => `go-${version}` as const), 'c']
 
 interface Event {
   readonly event: 'ready' | 'accepted' | 'middle' | 'refreshed' | 'done' | 'ended' | 'refused'
@@ -98,11 +98,11 @@ async function pair(host: Sdk, client: Sdk) {
   return { name, serviceId, host: hosting, client: await start(client, 'dial', name) }
 }
 
+const [oldest = 'c'] = sdks
 const pairs: [Sdk, Sdk][] = [
-  ['go-0.23.42', 'go-0.23.42'],
-  ['go-1.2.3', 'go-1.2.3'],
+  ...sdks.filter((sdk) => sdk !== 'c').map((sdk): [Sdk, Sdk] => [sdk, sdk]),
   ['c', 'go-1.2.3'],
-  ['go-0.23.42', 'c'],
+  [oldest, 'c'],
 ]
 test.for(pairs)(
   '10 MB travel between a host on %s and a client on %s, and back',

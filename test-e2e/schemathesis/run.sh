@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Asks a running product whatever its own documents allow, and much that they do not, for two minutes: each answer must
-# be one of those that the documents describe, and none may say that the server failed. The last line counts operations.
-# Usage: run.sh <address> <home of the product>
+# Asks a running product whatever its own documents allow, and much that they do not: each answer must be one of those
+# that the documents describe, and none may say that the server failed. The last line counts operations.
+# Usage: run.sh <address> <home of the product> [seconds, by default 120]
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-address=$1 home=$2
+address=$1 home=$2 seconds=${3:-120}
 seed=20260112
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -17,9 +17,10 @@ give_up() {
 }
 
 # Kept from run to run while the pinned versions stay the same.
-cache=$here/../node_modules/.cache/schemathesis-$(cksum <"$here/requirements.txt" | tr ' ' -)
+cache=${OVERLAY_TEST_CACHE:-$HOME/.cache/overlay-tests}/schemathesis-$(cksum <"$here/requirements.txt" | tr ' ' -)
 if [ ! -e "$cache/complete" ]; then
   rm -rf "$cache"
+  mkdir -p "${cache%/*}"
   python3 -m venv "$cache" >"$work/venv.log" 2>&1 &&
     "$cache/bin/pip" install --quiet --no-deps --disable-pip-version-check -r "$here/requirements.txt" \
       >>"$work/venv.log" 2>&1 || { cat "$work/venv.log"; give_up 'not installed'; }
@@ -61,8 +62,8 @@ ask() {
   passed=$((passed + good)) failed=$((failed + bad))
 }
 
-ask management 80
-ask client 40
+ask management $((seconds * 2 / 3))
+ask client $((seconds / 3))
 # Else most answers were refusals, which prove nothing.
 "$cache/bin/python" "$here/alive.py" "https://$address" "$home/ca.pem" "$token" || give_up 'the session did not last'
 printf '%d passed, %d failed\n' $passed $failed
