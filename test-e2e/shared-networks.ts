@@ -19,6 +19,7 @@ interface Shared {
 }
 
 const free: Shared[] = []
+const returning = new Map<Promise<void>, string | undefined>()
 const work = new Set<Promise<void>>()
 const problems: unknown[] = []
 
@@ -32,16 +33,28 @@ async function giveBack(shared: Shared): Promise<void> {
   else await shared.network[Symbol.asyncDispose]()
 }
 
+/** One that is free, or will be soon. */
+async function take(image: string | undefined): Promise<Shared> {
+  for (;;) {
+    const at = free.findIndex((one) => one.image === image)
+    const [shared] = at < 0 ? [] : free.splice(at, 1)
+    if (shared) return shared
+    const [soon] = [...returning].find(([, returned]) => returned === image) ?? []
+    if (!soon) return start(image)
+    await soon
+  }
+}
+
 async function lend(connection: Socket): Promise<void> {
   const ended = once(connection, 'close')
   const [line] = (await once(createInterface({ input: connection }), 'line')) as [string]
   const { image } = JSON.parse(line) as LeaseRequest
-  const at = free.findIndex((one) => one.image === image)
-  const shared = at < 0 ? await start(image) : free.splice(at, 1)[0]
-  if (!shared) return
+  const shared = await take(image)
   connection.write(`${JSON.stringify(factsOf(shared))}\n`)
   await ended
-  await giveBack(shared)
+  const returned = giveBack(shared)
+  returning.set(returned, image)
+  await returned.finally(() => returning.delete(returned))
 }
 
 function factsOf({ image, network }: Shared): NetworkFacts {

@@ -22,6 +22,7 @@ export interface PodNetwork extends AsyncDisposable {
 }
 
 const PREFIX = 'ovl'
+let opened = 0
 /**
  * Of the bridge. Without one that is set, it takes the lowest of its interfaces: pods that come and go would change it,
  * and other pods would send to the former one for up to a minute.
@@ -33,8 +34,9 @@ export async function openPodNetwork(
   resolve: (name: string) => readonly string[] | undefined,
 ): Promise<PodNetwork> {
   await removeStale()
-  const bridge = `${PREFIX}${process.pid}`
-  const net = await freeNetwork()
+  const number = opened++
+  const bridge = `${PREFIX}${process.pid}${String.fromCharCode(97 + (number % 26))}`
+  const net = await freeNetwork(process.pid + number)
   const host = `${net}.1`
   await ip(
     `link add ${bridge} address ${ETHERNET_ADDRESS} type bridge`,
@@ -44,7 +46,7 @@ export async function openPodNetwork(
   const stopNames = await serveNames(host, resolve)
   let last = 1
   const beyond: string[] = []
-  const outsideOf = (address: string): string => `${PREFIX}${process.pid}-${address.split('.').at(-1)}`
+  const outsideOf = (address: string): string => `${bridge}-${address.split('.').at(-1)}`
   return {
     host,
     bridge,
@@ -83,7 +85,7 @@ export async function openPodNetwork(
 /** Of test processes that were killed. The interfaces of pods vanish with their processes. */
 async function removeStale(): Promise<void> {
   const { stdout } = await run('ip', ['-o', 'link', 'show', 'type', 'bridge'])
-  for (const [, name = '', pid] of stdout.matchAll(new RegExp(`: (${PREFIX}(\\d+)):`, 'g')))
+  for (const [, name = '', pid] of stdout.matchAll(new RegExp(`: (${PREFIX}(\\d+)[a-z]):`, 'g')))
     if (!existsSync(`/proc/${pid}`)) {
       await ip(`link del ${name}`)
       await run('nft', ['delete', 'table', 'bridge', name]).catch(() => undefined) // it may have had none
@@ -91,9 +93,9 @@ async function removeStale(): Promise<void> {
 }
 
 /** The first 24 bits of a network that this machine does not use, of those for the inside of a provider. */
-async function freeNetwork(): Promise<string> {
+async function freeNetwork(first: number): Promise<string> {
   const { stdout } = await run('ip', ['-o', '-4', 'addr'])
-  for (let at = process.pid % 16_384, tries = 0; tries < 16_384; at = (at + 1) % 16_384, tries++) {
+  for (let at = first % 16_384, tries = 0; tries < 16_384; at = (at + 1) % 16_384, tries++) {
     const net = `100.${64 + (at >> 8)}.${at & 255}`
     if (!stdout.includes(` ${net}.`)) return net
   }
