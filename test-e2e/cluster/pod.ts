@@ -230,7 +230,9 @@ export function startPod(deps: PodDeps, { name, template, revision, minReadySeco
       else [failures, successes] = [failures + 1, 0]
       if (signal.aborted) return
       if (successes === successThreshold && !take(true)) return
-      if (failures === failureThreshold && !take(false)) return
+      // as long as the manifest says, although the periods are shorter
+      const most = failureThreshold * (isReady ? 1 : hurry)
+      if (failures >= most && !take(false)) return
       await pause((periodSeconds * 1000) / (isReady ? 1 : hurry), undefined, { signal })
     }
   }
