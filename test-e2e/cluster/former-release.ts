@@ -22,6 +22,15 @@ export async function formerRelease(): Promise<string> {
 
 export const commitBefore = (): Promise<string> => git('rev-parse', 'HEAD^')
 
+/** Writes the files of a commit into a new directory. */
+export async function checkOut(commit: string, directory: string): Promise<void> {
+  await mkdir(directory)
+  const archive = `${directory}.tar`
+  await git('archive', `--output=${archive}`, commit)
+  await run('tar', ['-xf', archive, '-C', directory])
+  await rm(archive)
+}
+
 export interface FormerBuild {
   /** The files of the commit. */
   readonly checkout: string
@@ -36,11 +45,7 @@ export async function buildCommit(commit: string): Promise<FormerBuild> {
   await once(join(directory, 'complete'), async () => {
     await rm(built.checkout, { recursive: true, force: true })
     await rm(built.image, { recursive: true, force: true })
-    await mkdir(built.checkout)
-    const archive = join(directory, 'archive.tar')
-    await git('archive', `--output=${archive}`, commit)
-    await run('tar', ['-xf', archive, '-C', built.checkout])
-    await rm(archive)
+    await checkOut(commit, built.checkout)
     await buildImage(built.image, built.checkout)
     await rm(join(built.checkout, 'node_modules'), { recursive: true })
     await writeFile(join(directory, 'complete'), '')
