@@ -32,6 +32,7 @@ import { routerCertificates } from './certificates/router-certificates.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { policyChecks, policyConsumer } from './consumers/policy.js'
 import { type Control, type ControlListen, openControl } from './control-channel.js'
+import { DELETE_ROUTER_MS, HEAD_MS } from './domain/limits.js'
 import { openGrants } from './grants/grants.js'
 import { type HeldSessions, openHeldSessions } from './grants/held-sessions.js'
 import { watchGrants } from './grants/watch-grants.js'
@@ -80,9 +81,6 @@ export interface ServiceOptions {
   /** Undefined: this replica takes no connections of routers. */
   readonly listen?: ControlListen | undefined
 }
-
-const DELETE_MS = 30_000
-const HEAD_MS = 1000
 
 /** All of the service but its connections. It serves before its consumers have loaded. */
 export const openService = (options: ServiceOptions) => openAll((own) => openParts(options, own))
@@ -142,7 +140,7 @@ async function openParts(options: ServiceOptions, own: Own) {
   if (control.traffic) listeners.push(control.traffic.terminators.written)
   async function deleteRouter(id: string): Promise<void> {
     const kind = (await isEdgeRouter(db, id)) ? edgeRouter.kind : transitRouter.kind
-    await entities.delete({ kind, id }, ownContext(AbortSignal.timeout(DELETE_MS)))
+    await entities.delete({ kind, id }, ownContext(AbortSignal.timeout(DELETE_ROUTER_MS)))
   }
   function createSession(...args: Parameters<typeof methods.createSession>) {
     return methods.createSession(...args)

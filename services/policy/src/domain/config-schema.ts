@@ -1,5 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { canonicalJson } from './canonical-json.js'
+import { MOST_SCHEMA_BYTES } from './limits.js'
 import { openPatterns } from './linear-pattern.js'
 import { modernSchema, type Schema } from './modern-schema.js'
 import { openMeter, TooManySteps } from './schema-meter.js'
@@ -12,9 +13,6 @@ export interface Misfit {
 }
 
 export type Check = (data: unknown) => Misfit | undefined
-
-/** A stored schema may be larger: it was written when there was no limit. */
-const MOST_SCHEMA_BYTES = 64 * 1024
 
 /**
  * Throws when the schema is invalid, or may take unbounded time. Fetches nothing that it names. Cached: compiling takes a

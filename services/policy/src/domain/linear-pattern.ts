@@ -1,11 +1,6 @@
 import { RE2JS } from 're2js'
+import { LONGEST_PATTERN, MOST_PATTERN_SIZE, MOST_PATTERN_STEPS } from './limits.js'
 import { TooManySteps } from './schema-meter.js'
-
-/** Limit of steps of one schema's patterns for one document: a fraction of a second. */
-const MOST_STEPS = 10_000_000
-const LONGEST = 1000
-/** Limit of the size of one schema's patterns: it bounds the time to compile them. */
-const MOST_SIZE = 10_000
 
 export interface Patterns {
   /** Replaces RegExp. Throws for what takes more than linear time, such as look-ahead and back references. */
@@ -16,14 +11,15 @@ export interface Patterns {
 
 /** Patterns from foreign schemas, matched in linear time. */
 export function openPatterns(): Patterns {
-  let left = MOST_STEPS
+  let left = MOST_PATTERN_STEPS
   let total = 0
   const compile = (pattern: string) => {
-    if (pattern.length > LONGEST) throw new Error(`has a pattern of more than ${LONGEST} characters`)
+    if (pattern.length > LONGEST_PATTERN)
+      throw new Error(`has a pattern of more than ${LONGEST_PATTERN} characters`)
     const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern))
     const size = compiled.programSize()
     total += size
-    if (total > MOST_SIZE) throw new Error('has patterns that are too large')
+    if (total > MOST_PATTERN_SIZE) throw new Error('has patterns that are too large')
     return {
       toString: () => pattern,
       test(text: string): boolean {
@@ -36,7 +32,7 @@ export function openPatterns(): Patterns {
   return {
     compile: Object.assign(compile, { code: 'patterns' }),
     reset() {
-      left = MOST_STEPS
+      left = MOST_PATTERN_STEPS
     },
   }
 }

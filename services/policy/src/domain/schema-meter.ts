@@ -1,12 +1,5 @@
+import { MOST_DEPTH, MOST_SCHEMA_STEPS, MOST_WORDS, TEXT_STEP } from './limits.js'
 import { isObject, partsOf, type Schema } from './modern-schema.js'
-
-/** Limit of keywords and listed values in a schema: it bounds the time to compile it. */
-const MOST_WORDS = 2000
-/** Limit of steps for one document. */
-const MOST_STEPS = 3_000_000
-const MOST_DEPTH = 1000
-/** So many characters take as long as one keyword. */
-const TEXT_STEP = 16
 
 /** Thrown when a document would take too long. */
 export class TooManySteps extends Error {
@@ -37,7 +30,7 @@ interface Plan {
 export function openMeter(root: Schema): (document: unknown) => void {
   const plan = planOf(root)
   return (document) => {
-    let left = MOST_STEPS
+    let left = MOST_SCHEMA_STEPS
     const take = (steps: number): void => {
       left -= steps
       if (left < 0) throw new TooManySteps('the document takes too many steps')

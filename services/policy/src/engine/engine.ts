@@ -10,6 +10,7 @@ import {
   type Source,
 } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
+import { WAIT_MS } from '../domain/limits.js'
 import { engineKinds } from '../domain/mutators.js'
 import type { EngineKind } from '../domain/rows.js'
 import { emptyState, type State } from '../domain/state.js'
@@ -18,7 +19,7 @@ import { type EngineMemory, engineMemory } from './engine-memory.js'
 import { missedUpdates } from './missed-updates.js'
 import { openProgress } from './progress.js'
 import { openServiceUpdates } from './service-updates.js'
-import { WAIT_MS, type Waits, waitsOn } from './waits.js'
+import { type Waits, waitsOn } from './waits.js'
 
 /** Which identities may reach which services and routers, in memory, from the change logs of three schemas. */
 export interface Engine extends Waits, AsyncDisposable {

@@ -1,8 +1,7 @@
 import { Fault } from '@overlay/rpc'
 import type { Source } from '@overlay/store/change-log'
+import { PULL_MS } from '../domain/limits.js'
 import { isUpTo, type Position, type Positions, type TimeUpdate } from '../domain/update-times.js'
-
-const PULL_MS = 10_000
 
 /** What happened while no replica stored service-updates times: all were down, or the one that stores crashed. */
 export interface MissedUpdates {

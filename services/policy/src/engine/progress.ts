@@ -1,6 +1,7 @@
 import type { Change, Position, Positions } from '@overlay/rpc'
 import { addAll, type Bitset, clear, isSame, sizeOf } from '../domain/bitset.js'
 import type { Effect } from '../domain/effect.js'
+import { MOST_NAMED } from '../domain/limits.js'
 import type { Population } from '../domain/population.js'
 import type { ServiceUpdates } from './service-updates.js'
 
@@ -26,9 +27,6 @@ export interface ProgressListener {
   /** The identities whose lists or grants may have changed. */
   regranted(ids: readonly string[] | 'all'): void
 }
-
-/** More identities than these are not named one by one. */
-const MOST_NAMED = 1000
 
 export function openProgress(
   identities: Population,

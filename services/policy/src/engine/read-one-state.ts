@@ -2,6 +2,7 @@ import { metrics } from '@overlay/process'
 import { Fault } from '@overlay/rpc'
 import { isAway } from '@overlay/store/postgres'
 import { contentKey } from '../domain/authorization/content-key.js'
+import { MOST_READS } from '../domain/limits.js'
 import { isAdmin, type Viewer } from '../domain/state-queries.js'
 import type { Engine } from './engine.js'
 import { accessSchemas } from './progress.js'
@@ -12,9 +13,6 @@ export interface OneState<T> {
   /** The content key of what the answer shows. Empty: memory may differ from it, or it needs none. */
   readonly key: string
 }
-
-/** What a viewer sees may change so often. Then the answer may show neighbouring states. */
-const MOST_READS = 8
 
 /**
  * Reads what a viewer sees of services as of one state. It comes from memory and several statements, and each of them may

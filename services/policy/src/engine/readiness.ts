@@ -1,16 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { Bus } from '@overlay/store/change-log'
+import { FRESH_ANSWER_MS, STUCK_MS } from '../domain/limits.js'
 import type { Engine } from './engine.js'
 
-/** Longer than a silent stream is noticed at rest, and than replicas load after a failover. */
-const STUCK_MS = 15_000
 /**
  * More than between two signs of a stream at rest, and so much less than STUCK_MS that replicas which lose their owners
  * together do not answer each other: otherwise all of them would leave service.
  */
 const FRESH_MS = 8000
-/** Longer than between two probes: each of them asks. */
-const ANSWER_MS = 30_000
 const QUESTION = 'overlay.policy.fresh-question'
 const ANSWER = 'overlay.policy.fresh-answer'
 
@@ -55,7 +52,7 @@ export function openReadiness(
     state() {
       if (!isStuck()) return 'ok'
       bus.publish(QUESTION, own)
-      return now() - answeredAt < ANSWER_MS ? 'replaceable' : 'ok'
+      return now() - answeredAt < FRESH_ANSWER_MS ? 'replaceable' : 'ok'
     },
     [Symbol.dispose]() {
       questions[Symbol.dispose]()

@@ -3,19 +3,18 @@ import { ownContext } from '@overlay/rpc'
 import type { ChangeLog } from '@overlay/store/change-log'
 import { writeChanges } from '@overlay/store/change-log'
 import { lastLapse, mfaTimings, nextLapse } from '../domain/authorization/mfa-lapses.js'
+import {
+  LAPSE_GATHER_MS,
+  LAPSE_PAUSES,
+  LAPSE_WRITE_MS,
+  LAPSES_AT_ONCE,
+  LONGEST_SLEEP_MS,
+} from '../domain/limits.js'
 import type { MfaCheck } from '../domain/posture/mfa-check.js'
 import type { State } from '../domain/state.js'
 import { touchLapsed } from '../store/posture-data.js'
 import { openDeadlines } from './deadlines.js'
 import type { Engine } from './engine.js'
-
-const WRITE_MS = 5000
-const ROWS_AT_ONCE = 500
-/** Lapses within this time are reported together: each search costs time for every identity. */
-const GATHER_MS = 100
-/** A clock that was set is noticed after this time. */
-const LONGEST_SLEEP_MS = 60_000
-const PAUSES = { firstMs: 100, longestMs: 2000 }
 
 /** For tests. */
 export interface LapseClock {
@@ -43,7 +42,7 @@ export function startReportingLapses(
   })
 
   async function run(): Promise<void> {
-    const backoff = openBackoff(PAUSES)
+    const backoff = openBackoff(LAPSE_PAUSES)
     const { log } = changeLog
     using outage = openOutage((err) => log.warn({ err }, 'lapsed second factors not reported'), {
       lastsMs: 0,
@@ -62,7 +61,7 @@ export function startReportingLapses(
       }
       if (schedule.isStale) continue
       const ms = (schedule.nextMs ?? Infinity) - now()
-      if (ms > 0) await alarm.sleep(stop.signal, Math.min(Math.max(ms, GATHER_MS), LONGEST_SLEEP_MS))
+      if (ms > 0) await alarm.sleep(stop.signal, Math.min(Math.max(ms, LAPSE_GATHER_MS), LONGEST_SLEEP_MS))
     }
   }
   const running = run()
@@ -81,9 +80,12 @@ export async function reportLapses(
   lapsedAtMs: ReadonlyMap<string, number>,
 ): Promise<void> {
   const lapsed = [...lapsedAtMs].sort(([a], [b]) => (a < b ? -1 : 1))
-  for (let i = 0; i < lapsed.length; i += ROWS_AT_ONCE) {
-    const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + WRITE_MS) }
-    const page = new Map(lapsed.slice(i, i + ROWS_AT_ONCE))
+  for (let i = 0; i < lapsed.length; i += LAPSES_AT_ONCE) {
+    const context = {
+      ...ownContext(new AbortController().signal),
+      deadline: new Date(Date.now() + LAPSE_WRITE_MS),
+    }
+    const page = new Map(lapsed.slice(i, i + LAPSES_AT_ONCE))
     await writeChanges(changeLog, context, (tx) => touchLapsed(tx, page))
   }
 }

@@ -2,6 +2,7 @@ import { coalesced, openOutage } from '@overlay/process/async'
 import type { Bus } from '@overlay/store/change-log'
 import type { Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
+import { MOST_STORING, STORE_GATHER_MS, TICK_MS } from '../domain/limits.js'
 import {
   isUpTo,
   type Position,
@@ -36,10 +37,6 @@ export interface Watcher {
 
 const IDENTITIES = 'identity' // the schema of identities
 const SUBJECT = 'overlay.policy.service-updates'
-const TICK_MS = 1000
-const GATHER_MS = 20 // until a change is stored. Every replica that has applied it answers with its time before that
-/** Stores take at most this share of the time: the longer one takes, the later the next one, up to a tick. */
-const MOST_STORING = 1 / 20
 
 /** The replica that holds the lock stores the times. The others read what it stores, on hints and once per second. */
 export async function openServiceUpdates(
@@ -56,7 +53,7 @@ export async function openServiceUpdates(
   let deleted: { readonly id: string; readonly position: Position }[] = [] // until a replica has deleted their rows
   let isComplete = false // since this replica holds the lock: missed changes are added
   let wroteAt = Number.NEGATIVE_INFINITY
-  let pauseMs = GATHER_MS
+  let pauseMs = STORE_GATHER_MS
 
   const adopt = (stored: StoredTimes): void => {
     const ids = times.adopt(stored)
@@ -72,7 +69,7 @@ export async function openServiceUpdates(
     const startedAt = performance.now()
     const batch = await writeUpdates(lock, { ...draft, covered }, leaving)
     wroteAt = performance.now()
-    pauseMs = Math.min(TICK_MS, Math.max(GATHER_MS, (wroteAt - startedAt) / MOST_STORING))
+    pauseMs = Math.min(TICK_MS, Math.max(STORE_GATHER_MS, (wroteAt - startedAt) / MOST_STORING))
     adopt({ ...draft, batch, covered })
     bus.publish(SUBJECT, { batch })
   }

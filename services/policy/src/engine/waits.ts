@@ -45,8 +45,6 @@ export interface Waits {
 /** The signal of most calls is never needed. It is read when there is something to wait for. */
 export type Call = Pick<Context, 'signal'>
 
-export const WAIT_MS = 2000
-
 export function waitsOn(
   projections: readonly Projection[],
   { positions, loading, isLoaded }: Pick<Progress, 'positions' | 'loading' | 'isLoaded'>,

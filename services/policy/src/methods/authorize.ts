@@ -6,15 +6,13 @@ import {
   type Requester,
 } from '../domain/authorization/evaluate-policies.js'
 import { isLasting, lastingGrants } from '../domain/authorization/lasting-grants.js'
+import { MOST_OTHER_GRANTS } from '../domain/limits.js'
 import { failureOf } from '../domain/posture/describe-failure.js'
 import type { AccessType } from '../domain/rows.js'
 import { commonRouters, grantingPolicies, maySee, mayUse } from '../domain/state-queries.js'
 import { saveFailedRequest } from '../store/failed-request.js'
 import { accessOf, accessTypeOf } from './encoding.js'
 import type { Deps } from './method-deps.js'
-
-/** Of other grants in one answer. */
-const MOST_OTHERS = 200
 
 export const authorize =
   (deps: Deps): Methods<PolicyServiceService>['authorize'] =>
@@ -42,7 +40,7 @@ export const authorize =
     const routerIds = commonRouters(state, identityId, serviceId)
     if (routerIds.length === 0) throw new Fault('NO_EDGE_ROUTERS_AVAILABLE')
     const nameOf = (id: string): string => engine.namesOf('services').get(id) ?? ''
-    const others = withOthers ? lastingGrants(state, requester, MOST_OTHERS) : []
+    const others = withOthers ? lastingGrants(state, requester, MOST_OTHER_GRANTS) : []
     return {
       routerIds,
       policyIds: [...passing], // differs: the original names no policies while there is no posture check at all

@@ -1,14 +1,12 @@
 import { type Context, Fault, type Methods, type PolicyServiceService } from '@overlay/rpc'
 import { losesCheck, postureOf } from '../domain/authorization/evaluate-policies.js'
 import { endingSoon } from '../domain/authorization/expiring-services.js'
+import { FEW_API_SESSIONS } from '../domain/limits.js'
 import type { PostureResponse } from '../domain/posture/posture-data.js'
 import { lockIdentity } from '../store/lock-identity.js'
 import { savePosture } from '../store/posture-data.js'
 import { jsonOf } from './encoding.js'
 import type { Deps } from './method-deps.js'
-
-/** The states of so many API sessions take little of the budget: ended ones need not be searched. */
-const FEW_API_SESSIONS = 50
 
 export const submitPosture =
   (deps: Deps): Methods<PolicyServiceService>['submitPosture'] =>

@@ -1,12 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { openAlarm } from '@overlay/process/async'
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
+import { HEADERS_GATHER_MS, MOST_NAMED_HEADERS } from '../domain/limits.js'
 import type { Deps } from './method-deps.js'
 
 /** Between two messages without changes. A follower is fresh for 2 s, and memory here may be a second old. */
 const HEARTBEAT_MS = 500
-const GATHER_MS = 20 // changes that share a message; the first is sent at once
-const MOST_NAMED = 10_000
 const MOST_AGE_MS = 2 ** 31
 
 /** Streams the identities whose headers, or grants, have changed. Each message reports how old memory is. */
@@ -19,7 +18,7 @@ export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['w
     using _listening = listen((ids) => {
       if (ids === 'all') all = true
       else for (const id of ids) changed.add(id)
-      if (changed.size > MOST_NAMED) all = true
+      if (changed.size > MOST_NAMED_HEADERS) all = true
       if (all) changed.clear()
       moved.ring()
     })
@@ -41,7 +40,7 @@ export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['w
       changed.clear()
       all = false
       yield message
-      await delay(GATHER_MS, undefined, { signal }).catch(() => undefined)
+      await delay(HEADERS_GATHER_MS, undefined, { signal }).catch(() => undefined)
       await next
     }
   }

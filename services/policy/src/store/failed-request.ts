@@ -1,11 +1,10 @@
 import type { Database, Db, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
+import { FAILED_REQUESTS_BYTES } from '../domain/limits.js'
 import { lockIdentity } from './lock-identity.js'
 
 /** wire: how many requests of each identity are kept. */
 const KEPT = 100
-/** A list has at most so many bytes, to fit a message. */
-const MOST_BYTES = 8 * 1024 * 1024
 
 /** Saves a refused request. It changes nothing else, so it is not in the change log. */
 export const saveFailedRequest = (db: Database, identityId: string, request: object): Promise<void> =>
@@ -33,7 +32,7 @@ export async function failedRequests(db: Db, identityId: string): Promise<object
     select at, request
       from (select id, at, request, sum(octet_length(request::text)) over (order by id desc) as bytes
               from failed_request where identity_id = ${identityId}) as newest
-     where bytes <= ${MOST_BYTES} order by id`,
+     where bytes <= ${FAILED_REQUESTS_BYTES} order by id`,
   )
   return rows.map(({ at, request }) => ({ when: at.toISOString(), ...request }))
 }

@@ -3,9 +3,9 @@ import type { RowChange } from '@overlay/store/change-log'
 import { allPages } from '@overlay/store/kind-store'
 import { type Db, onlyRow, type Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
+import { POSTURE_BUDGET_BYTES } from '../domain/limits.js'
 import {
   emptyPosture,
-  POSTURE_BUDGET_BYTES,
   type PostureData,
   type PostureResponse,
   postureBytes,

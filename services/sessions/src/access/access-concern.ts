@@ -11,7 +11,8 @@ import { boundedPerSource, usualLimits } from '@overlay/process'
 import { disposeAll, fairQueue, type Own, openAll, pagesOf, runPeriodically } from '@overlay/process/async'
 import type { Methods, PolicyServiceService, Positions } from '@overlay/rpc'
 import type { Bus, ChangeLog, Source } from '@overlay/store/change-log'
-import { type Concern, LIST_BYTES, onMessage } from '../channel/handlers.js'
+import { type Concern, onMessage } from '../channel/handlers.js'
+import { FINGERPRINT_EXPIRY_MS, LIST_BYTES, TOKENS_AT_ONCE } from '../domain/limits.js'
 import type { CheckAccess, CheckRouter } from '../domain/router-access.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import { endedSessions, unknownTokens } from '../store/ended-session.js'
@@ -48,8 +49,6 @@ export interface AccessConcern extends Concern, AsyncDisposable {
   onSessionsEnded(listener: SessionsEnded): void
 }
 
-const EXPIRE_MS = 30_000
-const TOKENS_AT_ONCE = 2000
 /** Routers take turns: no one may keep all connections to the database busy. */
 const checkLimits = { name: 'session-checks', running: 2, waiting: 10_000 }
 
@@ -85,7 +84,7 @@ async function openParts(deps: AccessDeps, own: Own): Promise<AccessConcern> {
   const pruning = startPruningEnded(changeLog)
   const checks = fairQueue(checkLimits)
   const isLogged = boundedPerSource(usualLimits)
-  const expiring = runPeriodically(EXPIRE_MS, async () => apiSessions.expire())
+  const expiring = runPeriodically(FINGERPRINT_EXPIRY_MS, async () => apiSessions.expire())
 
   return {
     apiSessions,

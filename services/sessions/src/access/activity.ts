@@ -3,6 +3,7 @@ import { type IdentityServiceService, type MarkActivityRequest, type Methods, ow
 import type { Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { ApiSession } from '../domain/api-session.js'
+import { ACTIVITY_GATHER_MS, ACTIVITY_PAGE, ACTIVITY_WAIT_MS } from '../domain/limits.js'
 import { saveConnections } from '../store/identity-connection.js'
 import type { ApiSessions } from './api-sessions.js'
 
@@ -23,17 +24,13 @@ export interface ActivityDeps {
   readonly gatherMs?: number
 }
 
-const GATHER_MS = 5000
-const AT_ONCE = 1000
-const WAIT_MS = 2000
-
 export function openActivity({
   db,
   identity,
   apiSessions,
   mayHave,
   log,
-  gatherMs = GATHER_MS,
+  gatherMs = ACTIVITY_GATHER_MS,
 }: ActivityDeps): Activity {
   let seen = new Map<string, number>() // by id of the API session
   let accessTokens = new Set<string>()
@@ -54,13 +51,16 @@ export function openActivity({
   }
 
   async function saveAll(connected: readonly string[]): Promise<void> {
-    for (const page of pagesOf(connected, AT_ONCE)) await saveConnections(db, page)
+    for (const page of pagesOf(connected, ACTIVITY_PAGE)) await saveConnections(db, page)
   }
 
   async function report(connected: readonly string[]): Promise<void> {
     try {
-      for (const page of pagesOf(connected, AT_ONCE))
-        await identity.reportConnections({ identityIds: [...page] }, ownContext(AbortSignal.timeout(WAIT_MS)))
+      for (const page of pagesOf(connected, ACTIVITY_PAGE))
+        await identity.reportConnections(
+          { identityIds: [...page] },
+          ownContext(AbortSignal.timeout(ACTIVITY_WAIT_MS)),
+        )
     } catch (err) {
       for (const id of connected) identities.add(id) // for the next time
       throw err
@@ -72,14 +72,14 @@ export function openActivity({
     seenTokens: readonly string[],
   ): Promise<void> {
     const mark = (request: MarkActivityRequest) =>
-      identity.markActivity(request, ownContext(AbortSignal.timeout(WAIT_MS)))
-    for (const page of pagesOf(marks, AT_ONCE))
+      identity.markActivity(request, ownContext(AbortSignal.timeout(ACTIVITY_WAIT_MS)))
+    for (const page of pagesOf(marks, ACTIVITY_PAGE))
       await mark({
         apiSessionIds: page.map(([id]) => id),
         atMs: page.map(([, at]) => at),
         accessTokenIds: [],
       })
-    for (const page of pagesOf(seenTokens, AT_ONCE))
+    for (const page of pagesOf(seenTokens, ACTIVITY_PAGE))
       await mark({ apiSessionIds: [], atMs: [], accessTokenIds: [...page] })
   }
   const saving = runPeriodically(gatherMs, () =>
@@ -105,7 +105,7 @@ export function openActivity({
       }
       const unknown = await noteKnown(tokens)
       if (unknown.length === 0) return unknown
-      const isCurrent = await apiSessions.catchUp(AbortSignal.timeout(WAIT_MS)).then(
+      const isCurrent = await apiSessions.catchUp(AbortSignal.timeout(ACTIVITY_WAIT_MS)).then(
         () => true,
         () => false,
       )

@@ -1,10 +1,8 @@
 import { reconnect, runPeriodically } from '@overlay/process/async'
 import { Fault, type Position } from '@overlay/rpc'
 import { type ChangeLog, deletedIds } from '@overlay/store/change-log'
+import { FOLLOW_PAUSES, PRUNE_ENDED_MS } from '../domain/limits.js'
 import { pruneEnded, recentlyEnded } from '../store/ended-session.js'
-
-const PRUNE_MS = 60_000
-const PAUSES = { firstMs: 50, longestMs: 2000 }
 
 /**
  * Calls `onEnded` with the ids of sessions that any replica has ended, one call at a time. Calls are repeated after
@@ -33,7 +31,7 @@ export async function followEndedSessions(
     }
   }
   const following = reconnect({
-    ...PAUSES,
+    ...FOLLOW_PAUSES,
     signal: stop.signal,
     connect: ({ works }) => follow(works),
     onFailure(err) {
@@ -51,6 +49,6 @@ export async function followEndedSessions(
 
 /** Deletes the tokens of sessions that have ended long ago. */
 export const startPruningEnded = ({ db, log }: Pick<ChangeLog, 'db' | 'log'>): AsyncDisposable =>
-  runPeriodically(PRUNE_MS, () =>
+  runPeriodically(PRUNE_ENDED_MS, () =>
     pruneEnded(db).catch((err: unknown) => log.warn({ err }, 'ended sessions not removed')),
   )

@@ -6,6 +6,12 @@ import type { RouterChannel } from '../channel/router-channel.js'
 import type { SyncReport } from '../channel/router-status.js'
 import type { ApiSession } from '../domain/api-session.js'
 import type { Audiences, Routers } from '../domain/audiences.js'
+import {
+  FULL_STATE_CATCH_UP_MS,
+  FULL_STATE_MARGIN_MS,
+  FULL_STATE_REPEAT_MS,
+  FULL_STATES_AT_ONCE,
+} from '../domain/limits.js'
 import type { ApiSessions } from './api-sessions.js'
 import {
   type Encodings,
@@ -48,13 +54,6 @@ export interface FullStateDeps {
   readonly sync: SyncReport
 }
 
-/** Routers that receive a full state at a time: each may have 256 KiB queued. */
-const AT_ONCE = 128
-const REPEAT_MS = 10_000
-const CATCH_UP_MS = 2000
-/** Logins of this time may be on their way through another replica. */
-const MARGIN_MS = 5000
-
 export function openFullStates({
   audiences,
   added,
@@ -65,7 +64,11 @@ export function openFullStates({
   sync,
 }: FullStateDeps): FullStates {
   const syncs = new Map<RouterChannel, Sync>()
-  const queue = boundedQueue({ name: 'router-states', running: AT_ONCE, waiting: Number.POSITIVE_INFINITY })
+  const queue = boundedQueue({
+    name: 'router-states',
+    running: FULL_STATES_AT_ONCE,
+    waiting: Number.POSITIVE_INFINITY,
+  })
 
   function start(router: RouterChannel): void {
     end(router)
@@ -124,10 +127,10 @@ export function openFullStates({
     if (some.length > 0) sendBody(joinEncodings(some), false)
     await channel.drained()
     // what other replicas have sent it must be here
-    const isCurrent = await currentWithin(AbortSignal.timeout(CATCH_UP_MS))
+    const isCurrent = await currentWithin(AbortSignal.timeout(FULL_STATE_CATCH_UP_MS))
     if (one.isOver || channel.closed.aborted) return
     const rest = [...one.changed].filter((session) => isFor(routerId, session)).map(routerApiSession)
-    if (isCurrent) rest.push(boundary(begun - MARGIN_MS))
+    if (isCurrent) rest.push(boundary(begun - FULL_STATE_MARGIN_MS))
     one.isOver = true
     do sendBody(encodeAdded(true, rest.splice(0, SESSIONS_PER_MESSAGE)), rest.length === 0)
     while (rest.length > 0)
@@ -147,7 +150,7 @@ export function openFullStates({
     request(router) {
       const before = syncs.get(router)
       if (!before || before.timer) return
-      const waitMs = before.startedAt + REPEAT_MS - performance.now()
+      const waitMs = before.startedAt + FULL_STATE_REPEAT_MS - performance.now()
       if (waitMs <= 0) start(router)
       else before.timer = setTimeout(() => start(router), waitMs)
     },

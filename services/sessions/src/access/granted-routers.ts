@@ -2,6 +2,7 @@ import { openAlarm, pagesOf } from '@overlay/process/async'
 import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
 import { isAtLeast, latest } from '@overlay/store/change-log'
 import type { Audience, Audiences, GrantedRouters, Holder } from '../domain/audiences.js'
+import { GRANTED_ROUTERS_MS, IDENTITIES_PER_CALL } from '../domain/limits.js'
 import type { GrantWatch } from '../grants/watch-grants.js'
 
 /** Asks policy which routers it grants the identities that have API sessions. */
@@ -39,10 +40,6 @@ export interface PlacingListener {
   placed(): void
 }
 
-/** An answer may have as many routers for each. */
-const PER_CALL = 200
-const CALL_MS = 2000
-
 export function openPlacing(
   { audiences, policy, grantWatch, policyHead }: PlacingDeps,
   listener: PlacingListener,
@@ -66,7 +63,7 @@ export function openPlacing(
       rest = [...audiences.holders()]
       areAllStale = false
     }
-    return rest.splice(-PER_CALL).filter(exists)
+    return rest.splice(-IDENTITIES_PER_CALL).filter(exists)
   }
   function changed(identityId: string): void {
     const holder = audiences.of(identityId)
@@ -80,7 +77,7 @@ export function openPlacing(
 
   async function routersOf(holders: readonly Holder[], positions: Positions): Promise<GrantedRouters[]> {
     if (grantWatch.lacksRouters()) return holders.map(() => 'all')
-    const context = { ...ownContext(AbortSignal.timeout(CALL_MS)), positions }
+    const context = { ...ownContext(AbortSignal.timeout(GRANTED_ROUTERS_MS)), positions }
     const identityIds = holders.map(({ identityId }) => identityId)
     const { sets, setOf } = await policy.getIdentityRouters({ identityIds }, context)
     return setOf.map((index) => sets[index]?.ids ?? [])
@@ -117,7 +114,7 @@ export function openPlacing(
     allChanged,
     isDue: () => unknown.size + stale.size > 0 || isRestDue(),
     async refresh() {
-      const named = first(unknown.size > 0 ? unknown.keys() : stale, PER_CALL)
+      const named = first(unknown.size > 0 ? unknown.keys() : stale, IDENTITIES_PER_CALL)
       const some = named.length > 0 ? named : nextOfRest()
       if (some.length > 0) await ask(some, grantWatch.positions())
     },
@@ -126,7 +123,7 @@ export function openPlacing(
       const isCurrent = head && !isRestDue() && isAtLeast(grantWatch.positions().policy, head.policy)
       const asked = holders.filter((holder) => !isCurrent || unknown.has(holder) || stale.has(holder))
       const at = latest(latest(grantWatch.positions(), head ?? {}), positions)
-      for (const page of pagesOf(asked, PER_CALL)) await ask(page, at)
+      for (const page of pagesOf(asked, IDENTITIES_PER_CALL)) await ask(page, at)
     },
     async known(signal) {
       const last = added

@@ -6,6 +6,7 @@ import type { RouterChannel } from '../channel/router-channel.js'
 import type { SyncReport } from '../channel/router-status.js'
 import type { ApiSession } from '../domain/api-session.js'
 import { type Audience, type Holder, openAudiences, type Routers } from '../domain/audiences.js'
+import { DROP_ENCODINGS_MS, PUSH_PAUSES, REPEAT_REMOVAL_MS } from '../domain/limits.js'
 import type { EndedSession } from '../store/ended-session.js'
 import type { ApiSessionListener, ApiSessions } from './api-sessions.js'
 import { openEncodings } from './encode-api-sessions.js'
@@ -49,11 +50,6 @@ interface Move {
   readonly sessions: ApiSession[]
 }
 
-/** Routers handle messages in parallel: one that removes a session may overtake the one that adds it. */
-const REPEAT_REMOVAL_MS = 2000
-const DROP_ENCODINGS_MS = 60_000
-const PAUSES = { firstMs: 100, longestMs: 2000 }
-
 export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Push {
   const routers = new Set<RouterChannel>()
   const audiences = openAudiences()
@@ -78,7 +74,7 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
   let repeating: NodeJS.Timeout | undefined
   let toRepeat: Removal[] = []
   const stop = new AbortController()
-  const backoff = openBackoff(PAUSES)
+  const backoff = openBackoff(PUSH_PAUSES)
   let running: Promise<void> | undefined
 
   const dropping = setInterval(() => {

@@ -1,14 +1,11 @@
 import { CREDENTIALS_PUSHED, type CredentialsPushed, type Position } from '@overlay/rpc'
 import type { Bus } from '@overlay/store/change-log'
+import { PUSH_GATHER_MS, PUSH_REPORT_MS } from '../domain/limits.js'
 
 /** Reports to identity up to which position its credentials are sent to routers: logins wait for it. */
 export interface PushReports extends Disposable {
   pushed(upto: Position): void
 }
-
-const EVERY_MS = 1000
-/** Positions that follow within this time share a report. */
-const GATHER_MS = 3
 
 export function openPushReports(
   bus: Pick<Bus, 'publish'>,
@@ -28,7 +25,7 @@ export function openPushReports(
     const message: CredentialsPushed = { replica, position, routers: count }
     bus.publish(CREDENTIALS_PUSHED, message)
   }
-  const reporting = setInterval(report, EVERY_MS)
+  const reporting = setInterval(report, PUSH_REPORT_MS)
 
   return {
     pushed(upto) {
@@ -42,7 +39,7 @@ export function openPushReports(
       gathering = setTimeout(() => {
         gathering = undefined
         if (isDue) report()
-      }, GATHER_MS)
+      }, PUSH_GATHER_MS)
     },
     [Symbol.dispose]() {
       clearInterval(reporting)

@@ -3,6 +3,7 @@ import { metrics } from '@overlay/process'
 import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
 import { batch, type Database } from '@overlay/store/postgres'
 import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
+import { VERIFY_ACCESS_MS } from '../domain/limits.js'
 import { AccessRefused, type CheckAccess, type CheckRouter } from '../domain/router-access.js'
 import { sessionsByToken } from '../store/session-by-token.js'
 import type { ApiSessions } from './api-sessions.js'
@@ -19,8 +20,6 @@ interface Pair {
   readonly identityId: string
   readonly serviceId: string
 }
-
-const WAIT_MS = 2000
 
 export interface AccessCheck {
   readonly checkAccess: CheckAccess
@@ -50,7 +49,7 @@ export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckD
     pairs: readonly Pair[],
     positions: Positions,
   ): Promise<readonly (readonly string[])[]> {
-    const context = { ...ownContext(AbortSignal.timeout(WAIT_MS)), positions }
+    const context = { ...ownContext(AbortSignal.timeout(VERIFY_ACCESS_MS)), positions }
     const { routers } = await policy.getCommonRouters({ pairs: [...pairs] }, context)
     return routers.map(({ ids }) => ids)
   }
@@ -60,7 +59,7 @@ export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckD
   async function findApiSession(id: string): Promise<ApiSession | undefined> {
     const found = apiSessions.byId(id)
     if (found) return found
-    await apiSessions.catchUp(AbortSignal.timeout(WAIT_MS))
+    await apiSessions.catchUp(AbortSignal.timeout(VERIFY_ACCESS_MS))
     return apiSessions.byId(id)
   }
 

@@ -10,6 +10,7 @@ import type { Logger } from 'pino'
 import { type Concern, onMessage } from '../channel/handlers.js'
 import type { RouterChannel } from '../channel/router-channel.js'
 import { standingOf } from '../domain/hello.js'
+import { EXTEND_MS } from '../domain/limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { CertificateRequests, RouterCertificates } from './router-certificates.js'
 
@@ -18,8 +19,6 @@ export interface ExtensionDeps {
   readonly directory: Pick<RouterDirectory, 'get'>
   readonly log: Logger
 }
-
-const ANSWER_MS = 20_000
 
 /** wire: the error codes that answer the verification of a certificate; an empty code is success. */
 const refusals = {
@@ -53,7 +52,7 @@ export function extendEnrollment({ certificates, directory, log }: ExtensionDeps
       csrPem: request.clientCertCsr,
       serverCsrPem: request.serverCertCsr,
     }
-    const context = ownContext(AbortSignal.timeout(ANSWER_MS))
+    const context = ownContext(AbortSignal.timeout(EXTEND_MS))
     const issue = request.requireVerification ? certificates.prepare : certificates.replace
     const issued = await issue(owner, requests, context)
     if (!issued) return
@@ -70,7 +69,7 @@ export function extendEnrollment({ certificates, directory, log }: ExtensionDeps
   async function verify(routerId: string, certPem: string): Promise<EdgeError> {
     if (certPem === '') return refusals.missing
     try {
-      const result = await certificates.verify(routerId, certPem, ownContext(AbortSignal.timeout(ANSWER_MS)))
+      const result = await certificates.verify(routerId, certPem, ownContext(AbortSignal.timeout(EXTEND_MS)))
       return result === 'verified' ? { code: '', message: '', cause: '' } : refusals[result]
     } catch (err) {
       log.error({ err, routerId }, 'new certificate of a router not verified')
@@ -86,7 +85,7 @@ export function extendEnrollment({ certificates, directory, log }: ExtensionDeps
     const isSettled = standing === 'current' && router?.formerFingerprints.length === 0
     if (!standing || standing === 'former' || isSettled) return
     try {
-      await certificates.confirm(routerId, fingerprint, ownContext(AbortSignal.timeout(ANSWER_MS)))
+      await certificates.confirm(routerId, fingerprint, ownContext(AbortSignal.timeout(EXTEND_MS)))
     } catch (err) {
       log.warn({ err, routerId }, 'former certificates of a router not ended') // its next connection ends them
     }

@@ -3,12 +3,8 @@ import { metrics } from '@overlay/process'
 import { runPeriodically } from '@overlay/process/async'
 import type { Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
+import { CERTIFICATE_CHECK_MS, MAX_OVERDUE_LOGGED, OVERDUE_MS } from '../domain/limits.js'
 import { storedCertificates } from '../store/router-certificate.js'
-
-const CHECK_MS = 3_600_000
-/** Routers ask for new certificates seven days before theirs end. */
-const OVERDUE_MS = 5 * 86_400_000
-const MAX_LOGGED = 20
 
 /** Reports routers that have not renewed their certificates in time, now and every hour. */
 export function watchCertificates(db: Db, log: Logger): AsyncDisposable {
@@ -20,7 +16,7 @@ export function watchCertificates(db: Db, log: Logger): AsyncDisposable {
     }
   }
   const first = check()
-  const checking = runPeriodically(CHECK_MS, check)
+  const checking = runPeriodically(CERTIFICATE_CHECK_MS, check)
   return {
     async [Symbol.asyncDispose]() {
       await checking[Symbol.asyncDispose]()
@@ -37,10 +33,10 @@ export async function checkCertificates(db: Db, log: Pick<Logger, 'warn'>, now: 
     const expiry = new Date(new X509Certificate(certPem).validTo)
     earliest = Math.min(earliest, expiry.getTime())
     if (expiry.getTime() - now.getTime() > OVERDUE_MS) continue
-    if (++overdue <= MAX_LOGGED)
+    if (++overdue <= MAX_OVERDUE_LOGGED)
       log.warn({ routerId: id, name, expiry }, 'router has not renewed its certificate in time')
   }
-  if (overdue > MAX_LOGGED)
+  if (overdue > MAX_OVERDUE_LOGGED)
     log.warn({ routers: overdue }, 'more routers have not renewed their certificates in time')
   metrics.routerCertificateExpiry.set(earliest / 1000)
 }

@@ -7,6 +7,7 @@ import { clientAddressOf } from '@overlay/process/tls'
 import type { Logger } from 'pino'
 import { shownControllerId } from '../domain/connection-id.js'
 import { refusalOf } from '../domain/hello.js'
+import { ADMITTED_AT_ONCE, HELLO_MS, REFUSAL_LINES, SET_UP_MS, SKIPPED_BYTES } from '../domain/limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { ChannelRegistry } from './channel-registry.js'
 import { answerOf, Refused, receiveHello, refuseIfAway, verifiedFingerprint } from './check-hello.js'
@@ -33,15 +34,7 @@ export interface Acceptor extends AsyncDisposable {
   accept(socket: TLSSocket): Promise<void>
 }
 
-const HELLO_MS = 10_000
-/** Routers that are admitted at a time. The others wait: after a restart all come at once. */
-const ADMITTED_AT_ONCE = 32
-const SET_UP_MS = 2000
-/** Metrics of a router with some thousand links are above 4 MiB. To close its channel would not make them smaller. */
-const LIMITS = { ...MESSAGE_LIMITS, skippedBytes: 64 * 1024 * 1024 }
 const REFUSED = 'connection of a router refused'
-/** Lines about refusals: one each minute for each reason and router. */
-const REFUSALS = { perSource: 1, total: 1000, withinMs: 60_000 }
 
 /** Checks connections, opens their channels and closes those of routers that lose their right to one. */
 export function openAcceptor(deps: AcceptorDeps): Acceptor {
@@ -55,7 +48,7 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
   /** The newest connection of each router that waits for its admission. */
   const admissions = new Map<string, TLSSocket>()
   const ending = new Set<Promise<void>>()
-  const isWithin = boundedPerSource(REFUSALS)
+  const isWithin = boundedPerSource(REFUSAL_LINES)
   let isStopped = false
 
   async function accept(socket: TLSSocket): Promise<void> {
@@ -115,7 +108,7 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
           ...(heartbeatMs !== undefined && { heartbeatMs }),
           onMessage: (message) => dispatch(message, router),
           onOwn: (message) => dispatch(message, router),
-          limits: LIMITS,
+          limits: { ...MESSAGE_LIMITS, skippedBytes: SKIPPED_BYTES },
         })
         const router: RouterChannel = {
           routerId,

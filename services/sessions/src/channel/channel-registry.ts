@@ -1,4 +1,5 @@
 import { metrics } from '@overlay/process'
+import { REPLACED_WITHIN_MS, REPLACEMENTS } from '../domain/limits.js'
 import type { RouterChannel, RouterChannels } from './router-channel.js'
 
 /** The routers that are connected to this replica, one channel each. */
@@ -12,15 +13,12 @@ export interface ChannelRegistry extends RouterChannels {
   closeAll(reason: string): void
 }
 
-const REPLACEMENTS = 3
-const WITHIN_MS = 60_000
-
 export function openChannelRegistry(now: () => number = Date.now): ChannelRegistry {
   const channels = new Map<string, RouterChannel>()
   /** Times at which an open channel was replaced, by router. */
   const replacements = new Map<string, readonly number[]>()
   const recent = (routerId: string): readonly number[] =>
-    replacements.get(routerId)?.filter((at) => at > now() - WITHIN_MS) ?? []
+    replacements.get(routerId)?.filter((at) => at > now() - REPLACED_WITHIN_MS) ?? []
   const count = (): void => metrics.routersConnected.set(channels.size)
 
   return {

@@ -13,10 +13,9 @@ import { isAway } from '@overlay/store/postgres'
 import { fingerprintOf } from '@overlay/x509'
 import { newConnectionId } from '../domain/connection-id.js'
 import type { HelloRefusal } from '../domain/hello.js'
+import { MAX_ROUTER_ID_LENGTH } from '../domain/limits.js'
 import { isIdentifier, isShowable } from '../domain/router-text.js'
 import { linkListenersIn } from './link-listeners.js'
-
-const MAX_ID_LENGTH = 64
 
 /** A connection that gets no channel. */
 export class Refused extends Error {
@@ -48,7 +47,7 @@ export async function receiveHello(socket: TLSSocket, withinMs: number): Promise
     throw new Refused(err instanceof HelloFailed ? 'no-hello' : 'malformed', err.message)
   })
   if (hello.headers.has(headerKey.type)) throw new Refused('not-a-router')
-  if (hello.routerId.length > MAX_ID_LENGTH) throw new Refused('malformed', 'the id is too long')
+  if (hello.routerId.length > MAX_ROUTER_ID_LENGTH) throw new Refused('malformed', 'the id is too long')
   // what cannot be stored, shown, or read by others, would harm the presence of all routers
   if (!Object.values(hello.version).every(isShowable))
     throw new Refused('malformed', 'the version contains characters that cannot be shown')

@@ -1,8 +1,9 @@
 import { ApiSessionHeartbeat, type Channel, contentType, type Message, TooManyFields } from '@overlay/channel'
 import { metrics, openLog } from '@overlay/process'
 import { expect, test } from 'vitest'
+import { LIST_BYTES, MOST_READS } from '../domain/limits.js'
 import { openDispatch } from './dispatch.js'
-import { type Handler, LIST_BYTES, MOST_READS, onMessage } from './handlers.js'
+import { type Handler, onMessage } from './handlers.js'
 import type { RouterChannel } from './router-channel.js'
 
 const TYPE = 1000

@@ -1,16 +1,12 @@
 import { bodyBytesOf, type Message, ownTypes, TooManyFields } from '@overlay/channel'
 import { boundedLines, metrics, usualLimits } from '@overlay/process'
 import type { Logger } from 'pino'
-import { type Concern, type Handler, MOST_BYTES } from './handlers.js'
+import { BYTES_PER_UNIT, MOST_BUDGETS, MOST_BYTES, UNITS_PER_MESSAGE } from '../domain/limits.js'
+import type { Concern, Handler } from './handlers.js'
 import type { RouterChannel } from './router-channel.js'
 import { openWorkBudget, type WorkBudget } from './work-budget.js'
 
 export type Dispatch = (message: Message, router: RouterChannel) => Promise<void> | void
-
-const UNITS_PER_MESSAGE = 40
-const BYTES_PER_UNIT = 64
-/** Above this number, full budgets are dropped: a new one is equal. */
-const MOST_BUDGETS = 20_000
 
 /**
  * Gives each message to the handlers of its type: faults have one for links and one for circuits. Messages of other

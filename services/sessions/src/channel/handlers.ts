@@ -1,4 +1,5 @@
 import { type Decoder, decodeBounded, type Message } from '@overlay/channel'
+import { MOST_BYTES, MOST_READS, READS_PER_UNIT, UNITS_PER_ITEM } from '../domain/limits.js'
 import type { RouterChannel } from './router-channel.js'
 
 /** What a concern does with messages of one type. A failure of `handle` is logged and counted, and ends nothing. */
@@ -25,17 +26,6 @@ export interface Concern {
   /** Runs once for each connected router. The router may be connected to another replica, or here again, already. */
   disconnected?(router: RouterChannel): Promise<void> | void
 }
-
-/** Requests for one client, terminator or circuit are much smaller. */
-export const MOST_BYTES = 256 * 1024
-/** Of messages that list what a router has: as much as the channel takes. */
-export const LIST_BYTES = 4 * 1024 * 1024
-/** Takes some 15 ms to decode. A router with 20,000 circuits confirms them, with their idle times, in one message. */
-export const MOST_READS = 150_000
-/** All metrics of a router with 3,000 links take 240,000 reads, some 12 ms. */
-export const METRICS_READS = 300_000
-const READS_PER_UNIT = 8
-const UNITS_PER_ITEM = 20
 
 /** Decodes what a router sends. Throws TooManyFields, or what the decoder throws. */
 export const decodeLimited = <T>(

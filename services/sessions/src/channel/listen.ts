@@ -9,6 +9,7 @@ import {
   type ServerKey,
   secureOptions,
 } from '@overlay/process/tls'
+import { HANDSHAKE_MS } from '../domain/limits.js'
 
 /** The key that routers verify, and the authorities that verify routers. */
 export interface ControlKey extends ServerKey {
@@ -24,7 +25,6 @@ export interface ControlListener extends AsyncDisposable {
 }
 
 const ALPN = 'ziti-ctrl'
-const HANDSHAKE_MS = 10_000
 
 const contextOf = ({ keyPem, chainPem, trustPems }: ControlKey) => ({
   ...secureOptions,

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { BURST_UNITS, UNITS_PER_SECOND } from '../domain/limits.js'
 
 /** The share of one router in the work of this process. A unit is about a microsecond on the event loop. */
 export interface WorkBudget {
@@ -18,16 +19,13 @@ export interface WorkBudgetOptions {
   readonly pause?: (ms: number) => Promise<unknown>
 }
 
-const UNITS_PER_SECOND = 200_000
-const BURST = 20_000
-
 /**
  * A router that spends more than its share waits, and with it the rest of its messages: its channel stops reading. No
  * message is lost, and other routers go on.
  */
 export function openWorkBudget({
   unitsPerSecond = UNITS_PER_SECOND,
-  burst = BURST,
+  burst = BURST_UNITS,
   now = () => performance.now(),
   pause = (ms) => delay(ms, undefined, { ref: false }),
 }: WorkBudgetOptions = {}): WorkBudget {

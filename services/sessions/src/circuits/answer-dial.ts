@@ -3,6 +3,7 @@ import { boundedLines, noteFullQueue, usualLimits } from '@overlay/process'
 import type { Logger } from 'pino'
 import { answer, refused } from '../channel/replies.js'
 import type { RouterChannel } from '../channel/router-channel.js'
+import { MAX_DIALS } from '../domain/limits.js'
 import { AccessRefused } from '../domain/router-access.js'
 import type { Circuits, OpenedCircuit } from './circuits.js'
 import { traced } from './traced.js'
@@ -18,9 +19,6 @@ export interface Dial<T extends OpenedCircuit> {
 interface DialDeps extends Pick<Circuits, 'end'> {
   readonly log: Logger
 }
-
-/** Requests of one router under way. More are refused: a slow host holds its requests for seconds. */
-const MAX_UNDER_WAY = 256
 
 /**
  * Answers requests for circuits. They run outside the handlers of messages, which are few at a time: a request waits for
@@ -51,7 +49,7 @@ export function openDials({ end, log }: DialDeps) {
   ): Promise<void> {
     const { routerId, channel } = router
     const others = underWay.get(routerId) ?? 0
-    if (others >= MAX_UNDER_WAY) {
+    if (others >= MAX_DIALS) {
       noteFullQueue('circuits')
       channel.reply(
         message,

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Concern } from '../channel/handlers.js'
+import { CLOSING_MS } from '../domain/limits.js'
 import { ended } from '../store/end-circuits.js'
 import { idsOverLink, idsOverRouter } from '../store/move-circuits.js'
 import { verifyNext } from '../store/verify-circuits.js'
@@ -18,12 +19,6 @@ export interface CircuitsConcern extends Concern, Circuits, AsyncDisposable {
   /** Runs periodically by itself. */
   readonly upkeep: Upkeep
 }
-
-/**
- * The routers of clients learn of ended sessions at once, and close both ends of their circuits. An unroute that overtakes
- * this leaves the other end open for the 30 s that routers give to data under way.
- */
-const CLOSING_MS = 400
 
 /** Sets up circuits, ends and moves them. All replicas share the rows: any of them acts on any circuit. */
 export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {

@@ -1,5 +1,6 @@
 import { metrics } from '@overlay/process'
 import type { Sql } from 'sql-template-tag'
+import { END_PAGE } from '../domain/limits.js'
 import type { Circuit } from '../store/circuit.js'
 import { endCircuits } from '../store/end-circuits.js'
 import type { CircuitDeps } from './circuit-deps.js'
@@ -24,8 +25,6 @@ export interface Ending {
   announce(circuits: readonly Circuit[], reason: EndReason, now: boolean): void
 }
 
-const PAGE = 500
-
 export function circuitEnding({
   db,
   controllerId,
@@ -48,10 +47,10 @@ export function circuitEnding({
     async end(which, reason) {
       const all: Circuit[] = []
       for (;;) {
-        const page = await endCircuits(db, which, PAGE)
+        const page = await endCircuits(db, which, END_PAGE)
         announce(page, reason, true)
         for (const circuit of page) all.push(circuit)
-        if (page.length < PAGE) return all
+        if (page.length < END_PAGE) return all
       }
     },
   }

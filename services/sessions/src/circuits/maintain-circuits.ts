@@ -1,6 +1,14 @@
 import { runPeriodically } from '@overlay/process/async'
 import { isAway } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
+import {
+  FAILED_MS,
+  MAINTAIN_MS,
+  OFFLINE_MS,
+  RECEIVED_SECONDS,
+  TIDY_MS,
+  UNROUTES_KEPT_SECONDS,
+} from '../domain/limits.js'
 import { ended } from '../store/end-circuits.js'
 import { forgetEnded } from '../store/ended-terminator.js'
 import { idsLeftMoving, idsOverLink } from '../store/move-circuits.js'
@@ -22,17 +30,6 @@ export type UpkeepDeps = VerifyDeps &
 
 /** Links that have failed, and when upkeep has first seen each. */
 export type FailedLinks = Map<string, number | undefined>
-
-const EVERY_MS = 15_000
-const TIDY_MS = 60_000
-/** Routers connect again within seconds, or within a minute when all connect at once. Their circuits live meanwhile. */
-export const OFFLINE_MS = 60_000
-/** A router that has lost a link and its control channel has probably died. One that lives connects again before. */
-export const FAILED_MS = 10_000
-/** A connection has carried what was sent to it so long ago. */
-const RECEIVED_SECONDS = 60
-/** A router that was offline for longer is taken to have restarted. */
-const KEPT_SECONDS = 30 * 24 * 3600
 
 /** Periodic work of each replica, for the circuits of all: `now` in milliseconds, of a clock that does not jump. */
 export type Upkeep = (now: number) => Promise<void>
@@ -77,7 +74,7 @@ export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
       return now - since >= RECEIVED_SECONDS * 1000
     })
     const ids = settled.map(({ routerId }) => routerId)
-    while (await pruneUnroutes(db, ids, RECEIVED_SECONDS, KEPT_SECONDS));
+    while (await pruneUnroutes(db, ids, RECEIVED_SECONDS, UNROUTES_KEPT_SECONDS));
   }
 
   return async (now) => {
@@ -95,7 +92,7 @@ export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
 }
 
 export const runUpkeep = (upkeep: Upkeep, log: Logger): AsyncDisposable =>
-  runPeriodically(EVERY_MS, async () => {
+  runPeriodically(MAINTAIN_MS, async () => {
     try {
       await upkeep(performance.now())
     } catch (err) {

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { metrics } from '@overlay/process'
 import { boundedQueue, pagesOf } from '@overlay/process/async'
+import { MOVE_PAGE, MOVE_PAUSE_MS, MOVE_QUEUE, MOVE_ROUTE_MS } from '../domain/limits.js'
 import { routePlan } from '../domain/route-plan.js'
 import type { Circuit } from '../store/circuit.js'
 import { ended } from '../store/end-circuits.js'
@@ -25,21 +26,16 @@ export type MoveDeps = Pick<CircuitDeps, 'db' | 'messages' | 'topology' | 'prese
 
 /** wire: routers of 1.1.13 handle a route with this attempt as the reroute of an existing circuit. */
 const MOVE_ATTEMPT = 99_969_996
-/** The host is not asked: routers answer at once. */
-const ROUTE_MS = 5000
 const TRIES = 3
-const PAUSE_MS = 500
-const PAGE = 100
-const QUEUE = { name: 'circuit-moves', running: 4, waiting: 10_000 }
 
 /**
  * One replica at a time moves a circuit: it holds the claim in the row. A request during the move gives the circuit
  * another version, and the replica moves it once more.
  */
 export function circuitMover(deps: MoveDeps): MoveCircuits {
-  const queue = boundedQueue(QUEUE)
+  const queue = boundedQueue(MOVE_QUEUE)
   return async (ids, options = {}) => {
-    await Promise.all(pagesOf(ids, PAGE).map((page) => queue(() => movePage(deps, page, options))))
+    await Promise.all(pagesOf(ids, MOVE_PAGE).map((page) => queue(() => movePage(deps, page, options))))
   }
 }
 
@@ -63,7 +59,7 @@ async function movePage(deps: MoveDeps, ids: readonly string[], options: MoveOpt
     }
     const left = circuits.map(({ id }) => id).filter((id) => !done.has(id) && !over.has(id))
     if (left.length === 0) return
-    if (moved.failed.length > 0) await delay(PAUSE_MS)
+    if (moved.failed.length > 0) await delay(MOVE_PAUSE_MS)
     circuits = await continueMoves(db, left)
   }
 }
@@ -103,7 +99,7 @@ async function tryPaths(
       const options = {
         circuitId: circuit.id,
         attempt: MOVE_ATTEMPT,
-        timeoutMs: ROUTE_MS,
+        timeoutMs: MOVE_ROUTE_MS,
         tags: circuitTags(circuit),
         egress: undefined, // a router that has lost its end of the circuit must fail, not dial the host again
       }

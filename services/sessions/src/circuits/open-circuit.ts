@@ -2,6 +2,7 @@ import { edgeErrorCode, type Headers, peerDataKey, routeErrorCode, routeResultHe
 import { metrics } from '@overlay/process'
 import { newId } from '@overlay/store/kind-store'
 import { batch } from '@overlay/store/postgres'
+import { OPEN_ROUTE_MS } from '../domain/limits.js'
 import type { Path } from '../domain/link-graph.js'
 import { hostPeerData } from '../domain/peer-data.js'
 import { type CircuitPath, routePlan } from '../domain/route-plan.js'
@@ -21,8 +22,6 @@ type OpenDeps = Pick<CircuitDeps, 'db' | 'controllerId' | 'messages' | 'topology
 
 /** wire: a dial fails after two terminators have failed. */
 const ATTEMPTS = 2
-/** For all routers of a path to answer. The last one waits up to 5 s for the host. */
-const ROUTE_MS = 10_000
 
 interface Selection {
   readonly target: DialTarget
@@ -65,7 +64,7 @@ export function circuitOpener(deps: OpenDeps): (request: CircuitRequest) => Prom
     const { id, egressAddress: address } = circuit
     const { binding, address: destination } = target
     const egress = { address, of: { binding, destination, peerData } }
-    const options = { circuitId: id, attempt, timeoutMs: ROUTE_MS, tags: circuitTags(circuit), egress }
+    const options = { circuitId: id, attempt, timeoutMs: OPEN_ROUTE_MS, tags: circuitTags(circuit), egress }
     let hasFailed = false
     const sent = routePlan(circuit).map(async (route) => {
       const headers = await sendRoute(messages, route, options)

@@ -2,8 +2,9 @@ import { CircuitConfirmation, ctrlType, Fault, FaultSubject, routeResultHeader }
 import { metrics } from '@overlay/process'
 import { pagesOf } from '@overlay/process/async'
 import { batch } from '@overlay/store/postgres'
-import { type Handler, LIST_BYTES, onMessage } from '../channel/handlers.js'
+import { type Handler, onMessage } from '../channel/handlers.js'
 import type { RouterChannel } from '../channel/router-channel.js'
+import { LIST_BYTES, LONGEST_ID_LIST, MOST_REPORTED_CIRCUITS, REPORT_PAGE } from '../domain/limits.js'
 import { type Circuit, circuitsById } from '../store/circuit.js'
 import { type EndReport, ended, endReported } from '../store/end-circuits.js'
 import type { CircuitDeps } from './circuit-deps.js'
@@ -19,10 +20,6 @@ type ReportDeps = Pick<CircuitDeps, 'db' | 'services'> & {
 /** A circuit that is idle for longer has a row, unless it has ended: setting it up takes less time. */
 const SETTLED_NANOSECONDS = 45_000_000_000n
 const NANOSECONDS = 1_000_000n
-/** Of one message. Routers report the others again. */
-const MOST_CIRCUITS = 10_000
-const LONGEST_LIST = 256 * 1024
-const PAGE = 500
 
 /** What routers report about circuits. */
 export function circuitReports({ db, services, ending, move }: ReportDeps): readonly Handler[] {
@@ -108,7 +105,10 @@ export function circuitReports({ db, services, ending, move }: ReportDeps): read
       ctrlType.circuitConfirmation,
       CircuitConfirmation,
       (body, _message, router) => confirm(body, router),
-      { mostBytes: LIST_BYTES, items: ({ circuitIds }) => Math.min(circuitIds.length, MOST_CIRCUITS) },
+      {
+        mostBytes: LIST_BYTES,
+        items: ({ circuitIds }) => Math.min(circuitIds.length, MOST_REPORTED_CIRCUITS),
+      },
     ),
     {
       type: ctrlType.routeResult,
@@ -123,9 +123,9 @@ export function circuitReports({ db, services, ending, move }: ReportDeps): read
 
 /** Separated by spaces. The last one of a list that is cut may be incomplete. */
 function circuitIdsIn(list: string): readonly string[] {
-  const ids = list.slice(0, LONGEST_LIST).split(' ', MOST_CIRCUITS + 1)
-  if (list.length > LONGEST_LIST && ids.length <= MOST_CIRCUITS) ids.pop()
-  return ids.slice(0, MOST_CIRCUITS).filter(Boolean)
+  const ids = list.slice(0, LONGEST_ID_LIST).split(' ', MOST_REPORTED_CIRCUITS + 1)
+  if (list.length > LONGEST_ID_LIST && ids.length <= MOST_REPORTED_CIRCUITS) ids.pop()
+  return ids.slice(0, MOST_REPORTED_CIRCUITS).filter(Boolean)
 }
 
 /** Ends with the connection, and lets the router take the answers to one page before those to the next. */
@@ -134,7 +134,7 @@ async function inPages(
   { channel }: RouterChannel,
   handle: (page: readonly string[]) => Promise<void>,
 ): Promise<void> {
-  for (const page of pagesOf(ids.slice(0, MOST_CIRCUITS), PAGE)) {
+  for (const page of pagesOf(ids.slice(0, MOST_REPORTED_CIRCUITS), REPORT_PAGE)) {
     if (channel.closed.aborted) return
     await handle(page)
     await channel.drained().catch(() => undefined) // closed

@@ -1,13 +1,12 @@
 import { batch } from '@overlay/store/postgres'
 import type { RouterChannel } from '../channel/router-channel.js'
+import { UNROUTES } from '../domain/limits.js'
 import { type UnroutePage, unroutesOf } from '../store/unroute.js'
 import type { CircuitDeps } from './circuit-deps.js'
 import { sendUnroute } from './send-route.js'
 
 /** Connections that were sent all ends which their routers had missed, and when upkeep has first seen each. */
 export type Informed = WeakMap<RouterChannel, number | undefined>
-
-export const UNROUTES = 500
 
 /** Sends routers that connect the circuits that have ended meanwhile: they may still forward them. */
 export function missedEnds(

@@ -2,6 +2,13 @@ import { ctrlType, InspectRequest, InspectResponse } from '@overlay/channel'
 import { pagesOf, yielder } from '@overlay/process/async'
 import { decodeLimited } from '../channel/handlers.js'
 import { hasCircuitEnd } from '../domain/circuit-inspection.js'
+import {
+  CIRCUITS_PER_REQUEST,
+  INSPECT_CIRCUITS_MS,
+  VERIFIED_AT_ONCE,
+  VERIFY_DEAD_SECONDS,
+  VERIFY_LIVE_SECONDS,
+} from '../domain/limits.js'
 import type { Circuit } from '../store/circuit.js'
 import { ended } from '../store/end-circuits.js'
 import { claimUnverified } from '../store/verify-circuits.js'
@@ -11,15 +18,6 @@ import type { Ending } from './end-circuits.js'
 export type VerifyDeps = Pick<CircuitDeps, 'db' | 'messages' | 'presence' | 'log'> & {
   readonly ending: Ending
 }
-
-/** An end that no router has reported, because it or its controller stopped, is found after this time. */
-const LIVE_SECONDS = 15 * 60
-/** Routers report the ends of these circuits to a controller that has ended. */
-const DEAD_SECONDS = 60
-const LIMIT = 200
-const INSPECT_MS = 5000
-/** A router answers while it reads nothing else. */
-const PER_REQUEST = 20
 
 /** The address where a circuit begins or ends at a router. */
 interface CircuitEnd {
@@ -31,17 +29,21 @@ interface CircuitEnd {
 export async function verifyCircuits({ db, messages, presence, log, ending }: VerifyDeps): Promise<void> {
   const due = await claimUnverified(db, {
     liveControllerIds: [...presence.replicas()],
-    liveSeconds: LIVE_SECONDS,
-    deadSeconds: DEAD_SECONDS,
-    limit: LIMIT,
+    liveSeconds: VERIFY_LIVE_SECONDS,
+    deadSeconds: VERIFY_DEAD_SECONDS,
+    limit: VERIFIED_AT_ONCE,
   })
   const inspect = async ([routerId, ends]: readonly [string, readonly CircuitEnd[]]): Promise<string[]> => {
     const missing: string[] = []
     const yieldNow = yielder()
-    for (const page of pagesOf(ends, PER_REQUEST)) {
+    for (const page of pagesOf(ends, CIRCUITS_PER_REQUEST)) {
       const requestedValues = page.map(({ circuitId }) => `circuit:${circuitId}`)
       const body = InspectRequest.encode({ requestedValues }).finish()
-      const answer = await messages.request(routerId, { type: ctrlType.inspectRequest, body }, INSPECT_MS)
+      const answer = await messages.request(
+        routerId,
+        { type: ctrlType.inspectRequest, body },
+        INSPECT_CIRCUITS_MS,
+      )
       const { success, values } = decodeLimited(InspectResponse, answer.body)
       if (answer.type !== ctrlType.inspectResponse || !success) throw new Error('no inspection')
       const found = new Map(values.map(({ name, value }) => [name, value]))

@@ -10,11 +10,12 @@ import {
 } from '@overlay/store/change-log'
 import { payloadDecoder } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
+import { ENDED_AT_ONCE } from '../domain/limits.js'
 import { everything, identityRevocation } from '../domain/revocation.js'
 import { deleteConnections } from '../store/identity-connection.js'
 import { recordRevocations } from '../store/revocation.js'
 import { endSessions } from '../store/session.js'
-import { changedRow, ENDED_AT_ONCE } from './changed-row.js'
+import { changedRow } from './changed-row.js'
 import { noteRevocations, type RevocationListener } from './revoked.js'
 
 export const identityConsumer = (source: Source, listener: RevocationListener): ConsumerDefinition => ({

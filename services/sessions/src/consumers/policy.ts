@@ -4,6 +4,7 @@ import type { Change } from '@overlay/rpc'
 import { type ConsumerDefinition, deletedIds, type Effects, type Source } from '@overlay/store/change-log'
 import { payloadDecoder } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
+import { ENDED_AT_ONCE } from '../domain/limits.js'
 import { everything, policyKinds, policyRevocations, unknownPolicyRevocations } from '../domain/revocation.js'
 import {
   copyServiceNames,
@@ -16,7 +17,7 @@ import { recordRevocations } from '../store/revocation.js'
 import { endSessions } from '../store/session.js'
 import { endTerminators } from '../store/terminator.js'
 import { type AccessCheckDeps, accessCheck } from '../sweep/check-access.js'
-import { changedRow, ENDED_AT_ONCE } from './changed-row.js'
+import { changedRow } from './changed-row.js'
 import { noteRevocations, type RevocationListener } from './revoked.js'
 
 /** Terminators name services. */

@@ -1,3 +1,4 @@
+import { MOST_LISTENERS } from './limits.js'
 import { isIdentifier } from './router-text.js'
 
 /** Why a connection to the control channel is refused. */
@@ -59,8 +60,6 @@ export interface ClientHello {
   readonly protocolPorts: readonly string[]
   readonly hostname: string
 }
-
-const MOST_LISTENERS = 100
 
 /** URLs by protocol. wire: of two listeners with one protocol the last one counts. Leaves out what is no URL. */
 export const supportedProtocolsOf = (hello: ClientHello): Record<string, string> =>

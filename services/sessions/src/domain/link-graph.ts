@@ -1,4 +1,5 @@
 import { openHeap } from './heap.js'
+import { LATENCIES_MS, MOST_TREES } from './limits.js'
 import { isUsable, type Link, linkCost } from './link.js'
 
 /** Routers in order, with the link between each two of them. */
@@ -50,8 +51,6 @@ interface Reached {
 type Tree = ReadonlyMap<Router, Reached>
 
 const LEAST_ROUTER_COST = 10
-const LATENCIES_MS = 1000
-const MOST_TREES = 1000
 
 /**
  * Paths from one router are computed together and kept until the graph changes. Latencies change all the time and may

@@ -1,7 +1,7 @@
-const LONGEST = 500
+import { LONGEST_TEXT } from './limits.js'
 
 /** Without control and formatting characters, and without tags of markup: pages, consoles and terminals show it. */
-export const isShowable = (text: string): boolean => text.length <= LONGEST && !/[\p{C}<>]/u.test(text)
+export const isShowable = (text: string): boolean => text.length <= LONGEST_TEXT && !/[\p{C}<>]/u.test(text)
 
 /** An id, a protocol or an address: `tls:host:port`, `[::1]:80`, `hosted:token`. */
 export const isIdentifier = (text: string): boolean =>

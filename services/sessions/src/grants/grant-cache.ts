@@ -1,5 +1,6 @@
 import type { Positions } from '@overlay/rpc'
 import { LRUCache } from 'lru-cache'
+import { GRANT_ENTRY_BYTES } from '../domain/limits.js'
 import type { SessionRow } from '../store/insert-session.js'
 
 /** The right to dial or bind a service, as policy has granted it. */
@@ -36,8 +37,6 @@ export interface Entries {
   readonly bytes: number
 }
 
-const ENTRY_BYTES = 500
-
 /** `onDrop` is called for each entry that leaves. */
 export function openEntries(maxBytes: number, onDrop: (entry: Entry) => void): Entries {
   // an object of its own for each size: the cache measures only values that are new to it
@@ -53,7 +52,7 @@ export function openEntries(maxBytes: number, onDrop: (entry: Entry) => void): E
       const found = cache.get(identityId)
       if (found) return found.entry
       const own = { grants: new Map(), sessions: new Map() }
-      const entry = { identityId, ...own, hasOthers: false, bytes: ENTRY_BYTES }
+      const entry = { identityId, ...own, hasOthers: false, bytes: GRANT_ENTRY_BYTES }
       cache.set(identityId, { entry })
       return entry
     },

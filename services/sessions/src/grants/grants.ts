@@ -9,6 +9,7 @@ import {
   type Positions,
 } from '@overlay/rpc'
 import { isAtLeast, latest } from '@overlay/store/change-log'
+import { GRANTS_BYTES } from '../domain/limits.js'
 import { type Entries, type Grant, openEntries } from './grant-cache.js'
 import type { GrantWatch } from './watch-grants.js'
 
@@ -34,7 +35,6 @@ export interface Grants {
 
 /** The schemas whose changes change grants. */
 const SCHEMAS = ['identity', 'policy', 'sessions'] as const
-const MAX_BYTES = 64 << 20
 
 const accesses = { Dial: Access.ACCESS_DIAL, Bind: Access.ACCESS_BIND } as const
 const keyOf = ({ type, serviceId }: Pick<AccessQuestion, 'type' | 'serviceId'>) => `${type} ${serviceId}`
@@ -52,7 +52,7 @@ interface Flight {
 export function openGrants(
   policy: Pick<Methods<PolicyServiceService>, 'authorize'>,
   watch: Omit<GrantWatch, keyof AsyncDisposable>,
-  { maxBytes = MAX_BYTES, onDrop = () => undefined }: GrantOptions = {},
+  { maxBytes = GRANTS_BYTES, onDrop = () => undefined }: GrantOptions = {},
 ): Grants {
   const entries = openEntries(maxBytes, onDrop)
   const flights = new Set<Flight>()

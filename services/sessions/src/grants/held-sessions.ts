@@ -9,6 +9,7 @@ import {
   openProjection,
 } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
+import { MOST_ENDED, SESSION_ROW_BYTES } from '../domain/limits.js'
 import type { SessionKey } from '../store/held-session.js'
 import type { SessionRow } from '../store/insert-session.js'
 import type { Entries, Entry } from './grant-cache.js'
@@ -72,7 +73,7 @@ export async function openHeldSessions(
     const before = entry?.sessions.get(key)
     if (!entry || before?.id === row.id) return
     if (before) remove(before.id)
-    const bytes = ROW_BYTES + JSON.stringify(row.tags).length
+    const bytes = SESSION_ROW_BYTES + JSON.stringify(row.tags).length
     entry.sessions.set(key, row)
     places.set(row.id, { entry, key, bytes })
     entries.grow(entry, bytes)
@@ -113,6 +114,3 @@ export async function openHeldSessions(
     [Symbol.asyncDispose]: () => projection[Symbol.asyncDispose](),
   }
 }
-
-const ROW_BYTES = 900
-const MOST_ENDED = 10_000

@@ -3,9 +3,8 @@ import { invalid, type ListQuery, notFound } from '@overlay/rpc'
 import type { Consumer } from '@overlay/store/change-log'
 import { type Kind, kind } from '@overlay/store/kind-store'
 import { bestEffort } from '@overlay/store/postgres'
+import { TERMINATOR_SERVICE_MS } from '../domain/limits.js'
 import { costsOf } from '../store/terminator-cost.js'
-
-const WAIT_MS = 2000
 
 /** Names of services are copied from the changes of policy. */
 export const terminators = (policyConsumer: Pick<Consumer, 'catchUp'>): Kind =>
@@ -40,7 +39,7 @@ export const terminators = (policyConsumer: Pick<Consumer, 'catchUp'>): Kind =>
       operations: (uniform) => ({
         async list(request, context) {
           if (usesServiceNames(request.query)) {
-            const signal = AbortSignal.any([context.signal, AbortSignal.timeout(WAIT_MS)])
+            const signal = AbortSignal.any([context.signal, AbortSignal.timeout(TERMINATOR_SERVICE_MS)])
             await bestEffort('policy', policyConsumer.catchUp(signal))
           }
           return uniform.list(request, context)

@@ -1,6 +1,7 @@
 import { ctrlType, PeerState, type PeerStateChange, PeerStateChanges } from '@overlay/channel'
 import { linkListenersIn } from '../channel/link-listeners.js'
 import type { RouterChannel, RouterChannels } from '../channel/router-channel.js'
+import { PEERS_GATHER_MS } from '../domain/limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { Presence, RouterPresence } from '../routers/router-presence.js'
 
@@ -18,13 +19,11 @@ export interface Peers extends Disposable {
   connected(router: RouterChannel): void
 }
 
-const GATHER_MS = 25
-
 /**
  * Gathers changes for some milliseconds and encodes them once for all routers. A router without link listeners is
  * mentioned only if it has had listeners before: no router dials it.
  */
-export function openPeers({ presence, routers, channels, gatherMs = GATHER_MS }: PeersOptions): Peers {
+export function openPeers({ presence, routers, channels, gatherMs = PEERS_GATHER_MS }: PeersOptions): Peers {
   const announced = new Map<string, Buffer>() // by router, the last change
   const healthy = new Map<string, Buffer>() // of these, routers that are online
   const changed = new Set<string>()

@@ -4,6 +4,7 @@ import { pagesOf } from '@overlay/process/async'
 import type { FabricEvents } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import type { RouterChannel } from '../channel/router-channel.js'
+import { CONFIRM_LINKS_MS, LINK_PAGE, MOST_LINKS } from '../domain/limits.js'
 import { isIdentifier } from '../domain/router-text.js'
 import type { LinkAcceptance, LinkRow, ReportedLink } from '../store/link.js'
 import { emitLinkEvent } from './emit-link-event.js'
@@ -27,10 +28,6 @@ interface Connection {
   timer: NodeJS.Timeout | undefined
 }
 
-const MOST_LINKS = 4096
-const CONFIRM_MS = 2000
-const PAGE = 250
-
 export interface LinkReportDeps {
   readonly topology: Pick<LiveTopology, 'table' | 'isOnline'>
   readonly events: FabricEvents
@@ -48,7 +45,7 @@ export function openLinkReports({
   log,
   leave,
   sendFault,
-  confirmMs = CONFIRM_MS,
+  confirmMs = CONFIRM_LINKS_MS,
 }: LinkReportDeps): LinkReports {
   const { table } = topology
   const connections = new WeakMap<RouterChannel, Connection>()
@@ -106,7 +103,7 @@ export function openLinkReports({
         const taken = links.filter(({ id }, i) => i < room || table.get(id))
         note(router, connection, taken)
         let own = 0
-        for (const page of pagesOf(taken, PAGE)) {
+        for (const page of pagesOf(taken, LINK_PAGE)) {
           const accepted = page.filter(({ id, destinationId }) =>
             isBetween(table.get(id), destinationId, routerId),
           )

@@ -3,6 +3,14 @@ import type { Bus } from '@overlay/store/change-log'
 import { batch, type Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import {
+  CHECKS_WITH_BUS,
+  FORGET_CHECKS,
+  LINK_CHECK_MS,
+  LINKS_PER_NOTIFICATION,
+  LINKS_PER_STATEMENT,
+  REPORTS_PER_STATEMENT,
+} from '../domain/limits.js'
+import {
   acceptLinks,
   confirmLinks,
   deleteFailedLinks,
@@ -52,14 +60,7 @@ export interface LinkTable extends AsyncDisposable {
 }
 
 const SUBJECT = 'overlay.sessions.links'
-const ROWS_PER_NOTIFICATION = 1000
-const CHECK_MS = 2000
-const CHECKS_PER_CHECK = 5 // while notifications arrive
-const FORGET_CHECKS = 30
-const MESSAGES_PER_STATEMENT = 50
-/** They are applied to memory in one turn. */
-const ROWS_PER_STATEMENT = 2000
-const LIMITS = { limit: MESSAGES_PER_STATEMENT, sizeLimit: ROWS_PER_STATEMENT }
+const LIMITS = { limit: REPORTS_PER_STATEMENT, sizeLimit: LINKS_PER_STATEMENT }
 
 interface Notification {
   readonly replicaId: string
@@ -75,7 +76,7 @@ type Report = { readonly links: readonly ReportedLink[] } | { readonly fault: Li
  * notices by the sums of the rows within some seconds and reads all of them.
  */
 export async function openLinkTable(options: LinkTableOptions): Promise<LinkTable> {
-  const { db, bus, log, replicaId, listener, checkMs = CHECK_MS } = options
+  const { db, bus, log, replicaId, listener, checkMs = LINK_CHECK_MS } = options
   const memory = openLinkMemory(listener)
   let checks = 0
   let differed = false
@@ -107,7 +108,7 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
     const connected = bus.connected()
     checks++
     if (checks % FORGET_CHECKS === 0) memory.forgetDeletions()
-    if (connected && !differed && checks % CHECKS_PER_CHECK !== 0) return
+    if (connected && !differed && checks % CHECKS_WITH_BUS !== 0) return
     const [stored, own] = [await sumOfLinks(db), memory.sums()]
     const differs = stored.count !== own.count || stored.versions !== own.versions
     // a notification may be under way
@@ -233,6 +234,6 @@ function newest(links: readonly ReportedLink[]): readonly ReportedLink[] {
 const byId = (rows: readonly LinkRow[]): Map<string, LinkRow> => new Map(rows.map((row) => [row.id, row]))
 
 function* chunks<A, B>(some: readonly A[], others: readonly B[]): Iterable<[readonly A[], readonly B[]]> {
-  for (let at = 0; at < Math.max(some.length, others.length); at += ROWS_PER_NOTIFICATION)
-    yield [some.slice(at, at + ROWS_PER_NOTIFICATION), others.slice(at, at + ROWS_PER_NOTIFICATION)]
+  for (let at = 0; at < Math.max(some.length, others.length); at += LINKS_PER_NOTIFICATION)
+    yield [some.slice(at, at + LINKS_PER_NOTIFICATION), others.slice(at, at + LINKS_PER_NOTIFICATION)]
 }

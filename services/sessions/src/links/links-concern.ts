@@ -3,8 +3,16 @@ import { metrics } from '@overlay/process'
 import { pagesOf, runPeriodically } from '@overlay/process/async'
 import type { FabricEvents } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
-import { type Concern, LIST_BYTES, METRICS_READS, onMessage } from '../channel/handlers.js'
+import { type Concern, onMessage } from '../channel/handlers.js'
 import type { RouterChannels, RouterMessages } from '../channel/router-channel.js'
+import {
+  LEAVES_AT_A_TIME,
+  LINK_GRACE_MS,
+  LIST_BYTES,
+  MEASURED_AT_A_TIME,
+  METRICS_READS,
+  STALE_LINKS_MS,
+} from '../domain/limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { RouterPresence } from '../routers/router-presence.js'
 import type { LinkRow, LinkSettings } from '../store/link.js'
@@ -41,15 +49,10 @@ export interface LinkAdministration {
   deleteLink(id: string): Promise<void>
 }
 
-const SWEEP_MS = 5000
-const GRACE_MS = 15_000
-const LEAVES_AT_A_TIME = 50
-const LINKS_AT_A_TIME = 250
-
 /** Announces routers to each other and follows the links that they build. */
 export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & AsyncDisposable {
   const { topology, presence, routers, messages, leaveLink, events, log } = deps
-  const { sweepMs = SWEEP_MS, graceMs = GRACE_MS } = deps
+  const { sweepMs = STALE_LINKS_MS, graceMs = LINK_GRACE_MS } = deps
   const { table } = topology
 
   async function leave(links: readonly Pick<LinkRow, 'id'>[], hasFailed = false): Promise<void> {
@@ -97,7 +100,7 @@ export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & As
             metrics.routerMessagesForbidden.inc({ subject: 'link' })
             return
           }
-          for (const page of pagesOf(table.of(routerId), LINKS_AT_A_TIME)) {
+          for (const page of pagesOf(table.of(routerId), MEASURED_AT_A_TIME)) {
             await table.accept(acceptedLinks(routerId, page, measured))
             await table.setLatencies(latenciesOf(routerId, page, measured))
           }

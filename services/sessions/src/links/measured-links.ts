@@ -1,9 +1,9 @@
 import type { LinkMetrics } from '@overlay/channel'
+import { MOST_LATENCY_MS } from '../domain/limits.js'
 import { nextLatency } from '../domain/link.js'
 import type { LinkAcceptance, LinkLatency, LinkRow } from '../store/link.js'
 
 const NS_PER_MS = 1e6
-const MOST_MS = 600_000
 
 /** What a router has accepted by its metrics: links of others that wait for its word. */
 export const acceptedLinks = (
@@ -27,7 +27,7 @@ export function latenciesOf(
   /** Undefined: not measured, or no latency. */
   const meanMs = (name: string): number | undefined => {
     const ms = (histograms.get(name)?.mean ?? Number.NaN) / NS_PER_MS
-    return ms >= 0 && ms <= MOST_MS ? ms : undefined
+    return ms >= 0 && ms <= MOST_LATENCY_MS ? ms : undefined
   }
   return links.flatMap((link) => {
     const measured = meanMs(`link.${link.id}.latency`)

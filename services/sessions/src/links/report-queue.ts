@@ -2,6 +2,7 @@ import { openBackoff, openSerial } from '@overlay/process/async'
 import { isAway } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { RouterChannel } from '../channel/router-channel.js'
+import { REPORT_PAUSES } from '../domain/limits.js'
 
 /** Repeats work while the database is unavailable and the router is connected. The work may have had its effect before. */
 export type Persist = <T>(work: (isRepeated: boolean) => Promise<T>) => Promise<T>
@@ -12,8 +13,6 @@ export type Persist = <T>(work: (isRepeated: boolean) => Promise<T>) => Promise<
  */
 export type ReportQueue = (links: number, task: (persist: Persist) => Promise<void>) => Promise<void>
 
-const PAUSES = { firstMs: 100, longestMs: 2000 }
-
 /** Of one connection of a router. Routers report links and their faults once, and all links when they connect again. */
 export function openReportQueue(
   { routerId, channel }: RouterChannel,
@@ -22,7 +21,7 @@ export function openReportQueue(
 ): ReportQueue {
   const { closed } = channel
   const serially = openSerial()
-  const backoff = openBackoff(PAUSES)
+  const backoff = openBackoff(REPORT_PAUSES)
   const held = new Set<() => void>()
   let waiting = 0
 

@@ -3,18 +3,18 @@ import { boundedQueue } from '@overlay/process/async'
 import { type InspectedValue, invalid, type Methods, type SessionsServiceService } from '@overlay/rpc'
 import { RE2JS } from 're2js'
 import { decodeLimited } from '../channel/handlers.js'
+import {
+  INSPECT_ROUTER_MS,
+  INSPECTED_AT_ONCE,
+  MAX_INSPECTED,
+  MAX_INSPECTED_VALUES,
+  MAX_INSPECTION_BYTES,
+  MAX_PATTERN_LENGTH,
+} from '../domain/limits.js'
 import { costsOfReplica } from '../store/terminator-cost.js'
 import type { Deps } from './method-deps.js'
 
 type InspectDeps = Pick<Deps, 'changeLog' | 'directory' | 'presence' | 'messages'>
-
-const ROUTER_MS = 7000 // of the 10 s of the request
-const ROUTERS_AT_ONCE = 50
-const MAX_ROUTERS = 10_000
-const MAX_VALUES = 100
-const MAX_PATTERN_LENGTH = 1000
-/** The message of the answer has a limit. */
-const MAX_BYTES = 12 * 1024 * 1024
 
 /** Asks the online routers whose id or name the pattern matches, of all replicas, and answers for the replicas. */
 export const inspect =
@@ -22,13 +22,14 @@ export const inspect =
   async ({ pattern, values: requestedValues }) => {
     const matches = matcherOf(pattern)
     if (typeof matches === 'string') return { errors: [matches], values: [] } // wire: an invalid pattern answers 200 with an error in `errors`
-    if (requestedValues.length > MAX_VALUES) throw invalid('requestedValues', `at most ${MAX_VALUES} values`)
+    if (requestedValues.length > MAX_INSPECTED_VALUES)
+      throw invalid('requestedValues', `at most ${MAX_INSPECTED_VALUES} values`)
     const { directory, presence } = deps
     const replicas = [...presence.replicas()].filter(matches).sort()
     const routerIds = [...presence.online()]
       .map(({ routerId }) => routerId)
       .filter((id) => matches(id) || matches(directory.get(id)?.name ?? ''))
-    const queue = boundedQueue({ name: 'inspect', running: ROUTERS_AT_ONCE, waiting: MAX_ROUTERS })
+    const queue = boundedQueue({ name: 'inspect', running: INSPECTED_AT_ONCE, waiting: MAX_INSPECTED })
     const answers = await Promise.all([
       ...replicas.map((id) => ofReplica(deps, id, requestedValues)),
       ...routerIds.map((id) => queue(() => ofRouter(deps, id, requestedValues))),
@@ -59,7 +60,11 @@ async function ofRouter(
 ): Promise<Answer> {
   const body = InspectRequest.encode({ requestedValues }).finish()
   try {
-    const answer = await messages.request(routerId, { type: ctrlType.inspectRequest, body }, ROUTER_MS)
+    const answer = await messages.request(
+      routerId,
+      { type: ctrlType.inspectRequest, body },
+      INSPECT_ROUTER_MS,
+    )
     const { errors, values } = decodeLimited(InspectResponse, answer.body)
     return {
       errors: errors.map((text) => `${routerId}: ${text}`),
@@ -105,7 +110,7 @@ function bounded(answers: readonly Answer[]): { errors: string[]; values: Inspec
   let bytes = 0
   for (const value of answers.flatMap((answer) => answer.values)) {
     bytes += Buffer.byteLength(value.value) + 200
-    if (bytes > MAX_BYTES)
+    if (bytes > MAX_INSPECTION_BYTES)
       return { errors: [...errors, 'the values are too large: name fewer routers'], values }
     values.push(value)
   }

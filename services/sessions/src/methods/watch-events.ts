@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { openAlarm } from '@overlay/process/async'
 import { Fault, type Methods, type NetworkEvent, type SessionsServiceService } from '@overlay/rpc'
 import { type Bus, EVENT_SUBJECT, type FabricEvent } from '@overlay/store/change-log'
+import { MAX_WAITING_EVENTS } from '../domain/limits.js'
 
 const SIGN_OF_LIFE_MS = 1000
-const MAX_WAITING = 10_000
 
 /** Streams the events of all services, from the bus. The first message is sent once the bus has the subscription. */
 export const watchEvents = ({
@@ -19,7 +19,7 @@ export const watchEvents = ({
     let isSubscribed = false
     using _events = bus.subscribe(`${EVENT_SUBJECT}.>`, (message, subject) => {
       if (subject === mark) isSubscribed = true
-      else if (!subject.startsWith(`${EVENT_SUBJECT}.mark.`) && waiting.length <= MAX_WAITING)
+      else if (!subject.startsWith(`${EVENT_SUBJECT}.mark.`) && waiting.length <= MAX_WAITING_EVENTS)
         waiting.push(networkEvent(message as FabricEvent))
       moved.ring()
     })
@@ -32,7 +32,7 @@ export const watchEvents = ({
 
     while (!signal.aborted) {
       const next = moved.sleep(signal, SIGN_OF_LIFE_MS)
-      if (waiting.length > MAX_WAITING)
+      if (waiting.length > MAX_WAITING_EVENTS)
         throw new Fault('UNAVAILABLE', 'events arrive faster than they are read')
       if (isSubscribed) {
         const events = waiting

@@ -1,6 +1,12 @@
 import type { Message, Outgoing } from '@overlay/channel'
 import { openOutage } from '@overlay/process/async'
 import { RouterOffline } from '../channel/router-channel.js'
+import {
+  COMMAND_CLEANUP_MS,
+  COMMAND_POLL_IDLE_MS,
+  COMMAND_POLL_MS,
+  COMMAND_POLL_WITHOUT_BUS_MS,
+} from '../domain/limits.js'
 import { deleteOldCommands, storeAnswer, takeCommands } from '../store/router-command.js'
 import type { CommandOptions } from './command-sender.js'
 import { executedCommands } from './executed-commands.js'
@@ -27,12 +33,6 @@ export interface ReceiverOptions extends CommandOptions {
   /** Whether routers are connected to this replica. */
   hasRouters(): boolean
 }
-
-/** With the bus, only what it has lost is in the database. */
-const POLL_MS = 1000
-const POLL_WITHOUT_BUS_MS = 100
-const POLL_WITHOUT_ROUTERS_MS = 5000 // a command finds that its router has left
-const CLEANUP_MS = 60_000
 
 /** Executes the commands for this replica. A command is executed once, however often it arrives. */
 export function openCommandReceiver(options: ReceiverOptions): AsyncDisposable {
@@ -89,12 +89,12 @@ export function openCommandReceiver(options: ReceiverOptions): AsyncDisposable {
   async function poll(): Promise<void> {
     executed.dropOld()
     const isAtRest = bus.connected() && !hasRouters()
-    if (isAtRest && performance.now() - polledAt < POLL_WITHOUT_ROUTERS_MS) return
+    if (isAtRest && performance.now() - polledAt < COMMAND_POLL_IDLE_MS) return
     polledAt = performance.now()
     try {
       for (const { command } of await takeCommands(db, replicaId))
         void executeStored(command as RouterCommand)
-      if (performance.now() - cleanedAt > CLEANUP_MS) {
+      if (performance.now() - cleanedAt > COMMAND_CLEANUP_MS) {
         cleanedAt = performance.now()
         await deleteOldCommands(db)
       }
@@ -113,7 +113,7 @@ export function openCommandReceiver(options: ReceiverOptions): AsyncDisposable {
       () => {
         polling = poll().then(schedule)
       },
-      bus.connected() ? POLL_MS : POLL_WITHOUT_BUS_MS,
+      bus.connected() ? COMMAND_POLL_MS : COMMAND_POLL_WITHOUT_BUS_MS,
     )
   }
   schedule()

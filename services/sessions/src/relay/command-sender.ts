@@ -4,6 +4,7 @@ import type { Bus } from '@overlay/store/change-log'
 import type { Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import { RouterOffline } from '../channel/router-channel.js'
+import { ACKNOWLEDGE_MS, ANSWER_POLL_MS, MAX_PENDING_COMMANDS } from '../domain/limits.js'
 import { storeCommand, takeAnswers } from '../store/router-command.js'
 import {
   type CommandAnswer,
@@ -48,10 +49,6 @@ interface Pending {
   fail(err: unknown): void
 }
 
-const ACKNOWLEDGE_MS = 250
-const MAX_PENDING = 10_000
-const POLL_MS = 50
-
 /** Commands go over the bus; through the database while it is unavailable, and where no replica acknowledges them. */
 export function openCommandSender(options: CommandOptions): CommandSender {
   const { db, bus, log, acknowledgeMs = ACKNOWLEDGE_MS } = options
@@ -59,7 +56,8 @@ export function openCommandSender(options: CommandOptions): CommandSender {
   const pending = new Map<string, Pending>()
 
   function submit(replicaId: string, command: RouterCommand): Promise<CommandAnswer> {
-    if (pending.size >= MAX_PENDING) throw new Error('too many commands to other replicas are under way')
+    if (pending.size >= MAX_PENDING_COMMANDS)
+      throw new Error('too many commands to other replicas are under way')
     const limitMs = waitedForMs(command)
     return new Promise((resolve, reject) => {
       const end = (): void => {
@@ -112,7 +110,7 @@ export function openCommandSender(options: CommandOptions): CommandSender {
       await readAnswers(stored)
       isPolling = false
       if (stored.length > 0) poll()
-    }, POLL_MS)
+    }, ANSWER_POLL_MS)
   }
 
   async function readAnswers(stored: readonly Pending[]): Promise<void> {

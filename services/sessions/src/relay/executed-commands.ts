@@ -1,3 +1,4 @@
+import { MAX_ANSWER_BYTES, MAX_EXECUTED_COMMANDS } from '../domain/limits.js'
 import { type CommandOutcome, type RouterCommand, waitedForMs } from './router-command.js'
 
 /** The commands that this replica has executed: one that arrives again is not executed, and has the same answer. */
@@ -19,15 +20,13 @@ interface Kept {
   readonly until: number
 }
 
-const MAX_COMMANDS = 20_000
-const MAX_BYTES = 32 * 1024 * 1024
 const dropped: Promise<CommandOutcome> = Promise.resolve({
   answer: { failure: 'the answer is no longer kept', isOffline: false },
 })
 
 /** Ids are kept for longer than answers: a command may be delayed, and an id needs little memory. */
 export function executedCommands({
-  maxBytes = MAX_BYTES,
+  maxBytes = MAX_ANSWER_BYTES,
   now = () => performance.now(),
 }: ExecutedOptions = {}): ExecutedCommands {
   const outcomes = new Map<string, Promise<CommandOutcome>>() // oldest first
@@ -60,7 +59,7 @@ export function executedCommands({
       const outcome = run(command, execute)
       outcomes.set(command.id, outcome)
       for (const id of outcomes.keys()) {
-        if (outcomes.size <= MAX_COMMANDS) break
+        if (outcomes.size <= MAX_EXECUTED_COMMANDS) break
         outcomes.delete(id)
       }
       return outcome

@@ -1,4 +1,5 @@
 import type { Message, Outgoing } from '@overlay/channel'
+import { DELIVERY_GRACE_MS, DELIVERY_MS, MAX_BUS_BYTES } from '../domain/limits.js'
 
 /** As JSON; bytes are base64. */
 interface EncodedMessage {
@@ -33,14 +34,10 @@ export interface CommandReport extends CommandOutcome {
   readonly id: string
 }
 
-const DELIVERY_MS = 10_000 // of a message without a reply
-const GRACE_MS = 1000 // the router's time begins when the command arrives
-const MAX_BUS_BYTES = 512 * 1024
-
 /** A command that waits in the database is executed within this time. */
 export const deliveredWithinMs = ({ timeoutMs }: RouterCommand): number => timeoutMs || DELIVERY_MS
 /** So long its sender waits for the answer. */
-export const waitedForMs = (command: RouterCommand): number => deliveredWithinMs(command) + GRACE_MS
+export const waitedForMs = (command: RouterCommand): number => deliveredWithinMs(command) + DELIVERY_GRACE_MS
 /** Servers drop what is larger. */
 export const fitsBus = (message: object): boolean => JSON.stringify(message).length <= MAX_BUS_BYTES
 

@@ -5,6 +5,13 @@ import type { Bus } from '@overlay/store/change-log'
 import { type Db, isAway } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import {
+  CLEANUP_POLLS,
+  LEASE_MARGIN_MS,
+  LEASE_MS,
+  PRESENCE_NOTIFICATION_BYTES,
+  PRESENCE_ROWS_PER_WRITE,
+} from '../domain/limits.js'
+import {
   deleteDeadReplicas,
   deleteReplica,
   liveReplicas,
@@ -39,13 +46,6 @@ export interface OwnPresence extends RouterPresence, AsyncDisposable {
   onLost(listener: () => void): void
 }
 
-/** A lease of 6 s is renewed every 2 s: a replica that dies is dropped within 6 s. */
-const LEASE_MS = 6000
-const ROWS_PER_WRITE = 200
-const NOTIFICATION_BYTES = 512 * 1024
-const CLEANUP_POLLS = 30
-const MARGIN_MS = 20
-
 const SUBJECT = 'overlay.sessions.presence'
 
 /** Notification to other replicas. Without rows: they must be read. */
@@ -75,7 +75,7 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
 
   let version = 0
   const flush = coalesced(async () => {
-    let rowsPerWrite = ROWS_PER_WRITE
+    let rowsPerWrite = PRESENCE_ROWS_PER_WRITE
     while (own && dirty.size > 0) {
       const ids = [...dirty].slice(0, rowsPerWrite)
       const saved = ids.flatMap((id) => rows.get(id) ?? [])
@@ -87,7 +87,7 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
           throw new Fault('UNAVAILABLE', undefined, new Error('the replica has no lease'))
         version = written
         const notification: Notification = { ...own, version, saved, gone }
-        const isSmall = JSON.stringify(notification).length < NOTIFICATION_BYTES
+        const isSmall = JSON.stringify(notification).length < PRESENCE_NOTIFICATION_BYTES
         bus.publish(SUBJECT, isSmall ? notification : { ...own, version })
       } catch (err) {
         const isOfOneRow = !isAway(err) && ids.length === 1
@@ -130,7 +130,7 @@ export async function openPresence(options: PresenceOptions): Promise<OwnPresenc
     if (stale.length > 0) for (const replica of await presenceOf(db, stale)) memory.load(replica)
     // polls again when the next lease ends: not up to two seconds later
     const others = live.filter(({ id }) => id !== own?.id)
-    const nextMs = Math.min(...others.map(({ leaseMs }) => leaseMs)) + MARGIN_MS
+    const nextMs = Math.min(...others.map(({ leaseMs }) => leaseMs)) + LEASE_MARGIN_MS
     if (nextMs < everyMs) expiry = setTimeout(() => void poll(), nextMs)
   }
 

@@ -1,14 +1,12 @@
 import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
+import { ENDED_SESSIONS_KEPT_MINUTES } from '../domain/limits.js'
 
 /** A session that has ended. Routers know it by its token. */
 export interface EndedSession {
   readonly id: string
   readonly token: string
 }
-
-/** Longer than followers of this schema are behind. */
-const KEPT_MINUTES = 10
 
 export async function endedSessions(db: Db, ids: readonly string[]): Promise<readonly EndedSession[]> {
   const { rows } = await db.query<EndedSession>(
@@ -27,7 +25,7 @@ export async function recentlyEnded(db: Db): Promise<readonly string[]> {
 export async function pruneEnded(db: Db, limit = 20_000): Promise<void> {
   await db.query(sql`
     delete from ended_session where id in (
-           select id from ended_session where ended_at < now() - make_interval(mins => ${KEPT_MINUTES})
+           select id from ended_session where ended_at < now() - make_interval(mins => ${ENDED_SESSIONS_KEPT_MINUTES})
             order by ended_at limit ${limit} for update skip locked)`)
 }
 

@@ -1,8 +1,6 @@
 import type { Db, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-
-/** Longer than a transaction, and longer than a dial that may have selected the terminator before. */
-const KEPT_MINUTES = 10
+import { ENDED_TERMINATORS_KEPT_MINUTES } from '../domain/limits.js'
 
 /** Remembers deleted terminators whose circuits must end. */
 export async function rememberEnded(tx: Tx, ids: readonly string[]): Promise<void> {
@@ -21,7 +19,7 @@ export async function forgetEnded(db: Db): Promise<void> {
   await db.query(
     sql`
     delete from ended_terminator where id in (
-           select id from ended_terminator where ended_at < now() - make_interval(mins => ${KEPT_MINUTES})
+           select id from ended_terminator where ended_at < now() - make_interval(mins => ${ENDED_TERMINATORS_KEPT_MINUTES})
               for update skip locked)`,
     'forget-ended-terminators',
   )

@@ -2,9 +2,7 @@ import { identity } from '@overlay/model'
 import { lockEntities } from '@overlay/store/change-log'
 import type { Database, Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
-
-/** A heartbeat counts for so long. Routers send one each 60 s, and it is saved within seconds. */
-const CONNECTED_SECONDS = 75
+import { CONNECTED_SECONDS } from '../domain/limits.js'
 
 /** The identities among these that are connected to a router. */
 export async function connectedIdentities(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {

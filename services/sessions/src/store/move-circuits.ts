@@ -1,9 +1,7 @@
 import type { Db } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
+import { MOVING_SECONDS } from '../domain/limits.js'
 import { CIRCUIT, type Circuit } from './circuit.js'
-
-/** A replica that moves a circuit and has not renewed its claim for this time has died. Longer than all routers may take to answer. */
-const MOVING_SECONDS = 20
 
 type Version = Pick<Circuit, 'id' | 'version'>
 

@@ -1,5 +1,6 @@
 import { type Db, onlyRow } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
+import { DEAD_REPLICA_SECONDS } from '../domain/limits.js'
 import type { RouterConnection } from './router.js'
 
 /** The connection of one router to one replica. */
@@ -68,12 +69,10 @@ export async function deleteReplica(db: Db, { id, incarnation }: Incarnation): P
   await db.query(sql`delete from replica where id = ${id} and incarnation = ${incarnation}`)
 }
 
-const DEAD_SECONDS = 60
-
 /** Deletes the rows of processes that have ended without a stop. */
 export async function deleteDeadReplicas(db: Db): Promise<void> {
   await db.query(
-    sql`delete from replica where lease_ends_at < now() - make_interval(secs => ${DEAD_SECONDS})`,
+    sql`delete from replica where lease_ends_at < now() - make_interval(secs => ${DEAD_REPLICA_SECONDS})`,
   )
 }
 

@@ -2,6 +2,7 @@ import type { Context } from '@overlay/rpc'
 import type { ChangeLog } from '@overlay/store/change-log'
 import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
+import { MAX_FORMER } from '../domain/limits.js'
 import { updateRouter } from './router.js'
 
 /** The client certificate of a router. */
@@ -85,8 +86,6 @@ export const saveUnverified = (
     sql`id = ${id} and fingerprint = ${fingerprint} and is_verified`,
     sql`unverified_fingerprint = ${next.fingerprint}, unverified_cert_pem = ${next.certPem}`,
   )
-
-const MAX_FORMER = 8
 
 /**
  * The unverified certificate replaces that of the router, which becomes a former one. Undefined: the router has no such

@@ -1,5 +1,6 @@
 import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
+import { COMMANDS_KEPT_SECONDS } from '../domain/limits.js'
 
 /** A command and its answer are JSON; this module does not read them. */
 export interface StoredCommand {
@@ -54,11 +55,9 @@ export async function takeAnswers(db: Db, ids: readonly string[]): Promise<reado
   return rows
 }
 
-const KEPT_SECONDS = 60
-
 /** Deletes commands whose time is over. */
 export async function deleteOldCommands(db: Db): Promise<void> {
   await db.query(
-    sql`delete from router_command where ends_at < now() - make_interval(secs => ${KEPT_SECONDS})`,
+    sql`delete from router_command where ends_at < now() - make_interval(secs => ${COMMANDS_KEPT_SECONDS})`,
   )
 }

@@ -1,5 +1,6 @@
 import type { Db } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
+import { SETTLED_SECONDS } from '../domain/limits.js'
 import { beginsOrEndsAt, CIRCUIT, type Circuit } from './circuit.js'
 
 /** The distinct values of an indexed expression of circuits, with one look-up for each. */
@@ -30,9 +31,6 @@ export interface Verification {
   readonly deadSeconds: number
   readonly limit: number
 }
-
-/** The router of the client has its end of a circuit only after the answer to its request. */
-const SETTLED_SECONDS = 30
 
 /** Takes circuits that were verified longest ago, if their time has come. Another replica does not take them as well. */
 export async function claimUnverified(

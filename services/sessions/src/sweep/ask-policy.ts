@@ -8,6 +8,7 @@ import {
   type Positions,
 } from '@overlay/rpc'
 import type { Names } from '@overlay/store/kind-store'
+import { NAMES_PER_CALL, SESSIONS_PER_CALL, SWEEP_CALL_MS } from '../domain/limits.js'
 import { type AccessChanges, accessChanges, type SessionAccess } from '../domain/session-access.js'
 
 /** The questions of a sweep to policy. */
@@ -16,13 +17,9 @@ export type AccessPolicy = Pick<Methods<PolicyServiceService>, 'findLost' | 'fin
 /** Reads the heads of the change logs that decide about access. */
 export type Heads = () => Promise<Positions>
 
-const PER_CALL = 1000
-const NAMES_PER_CALL = 500
-const CALL_MS = 10_000
-
 /** The context of a call by this service, to be answered as of these positions or later. */
 export const callAt = (positions: Positions): Context => ({
-  ...ownContext(AbortSignal.timeout(CALL_MS)),
+  ...ownContext(AbortSignal.timeout(SWEEP_CALL_MS)),
   positions,
 })
 
@@ -33,7 +30,7 @@ export async function findAccessChanges(
   context: Context,
 ): Promise<AccessChanges> {
   const changes = await Promise.all(
-    pagesOf(sessions, PER_CALL).map(async (page) => {
+    pagesOf(sessions, SESSIONS_PER_CALL).map(async (page) => {
       const held = page.map(({ apiSessionId, identityId, serviceId, type }) => ({
         apiSessionId,
         identityId,

@@ -4,6 +4,7 @@ import type { Names } from '@overlay/store/kind-store'
 import { type Db, isAway, type LockedConnection, type Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { sessionEvent } from '../access/session-event.js'
+import { LARGE_SCOPE, SCOPES_AT_ONCE, SWEEP_PAGE } from '../domain/limits.js'
 import type { AccessChanges, SessionAccess } from '../domain/session-access.js'
 import { followedPositions } from '../store/followed.js'
 import {
@@ -40,11 +41,6 @@ interface Outcome extends AccessChanges {
   /** The next page of a large scope; absent: this is the last one. */
   readonly next?: LargeScope
 }
-
-const SCOPES_AT_ONCE = 200
-/** A scope with as many sessions as this is swept in pages of its own. */
-const LARGE = 20
-const PAGE_SIZE = 4000
 
 /**
  * Sweeps the new scopes, so that none waits for a large one, or up to `pages` pages of a large scope. A page is read,
@@ -109,10 +105,10 @@ async function sweepNew(db: Db, deps: StepDeps, scopes: readonly PendingScope[])
   const selecting = scopes.filter(({ kind }) => kind !== 'posture-check' && kind !== 'everything')
 
   const requiring = await findRequiring(db, deps, checks)
-  const candidates = await sessionsOfScopes(db, selecting, LARGE)
+  const candidates = await sessionsOfScopes(db, selecting, LARGE_SCOPE)
   const counts = new Map<number, number>()
   for (const { place } of candidates) counts.set(place, (counts.get(place) ?? 0) + 1)
-  const isLarge = (place: number): boolean => (counts.get(place) ?? 0) >= LARGE
+  const isLarge = (place: number): boolean => (counts.get(place) ?? 0) >= LARGE_SCOPE
   const sessions = candidates.filter(({ place }) => !isLarge(place))
   const isOfApiSession = ({ place }: (typeof candidates)[number]): boolean =>
     selecting[place]?.kind === 'api-session'
@@ -152,7 +148,7 @@ async function findRequiring(
 async function sweepPage(db: Db, deps: StepDeps, scope: LargeScope): Promise<Outcome> {
   const missed = (schema: string): boolean => scope.kind === 'everything' && scope.schemas.includes(schema)
   if (missed('policy') && scope.sweptTo === '') await endTerminatorsOfMissing(deps)
-  const limit = deps.pageSize ?? PAGE_SIZE
+  const limit = deps.pageSize ?? SWEEP_PAGE
   const sessions = await nextSessions(db, scope, limit)
   const over = new Set(
     scope.kind === 'api-session'

@@ -3,6 +3,14 @@ import { openAlarm, openBackoff, openOutage, runPeriodically } from '@overlay/pr
 import { Fault, type Position } from '@overlay/rpc'
 import type { Consumer } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
+import {
+  PAGES_AT_ONCE,
+  PRUNE_REVOCATIONS_MS,
+  REVOCATIONS_KEPT_MS,
+  SWEEP_PAUSES,
+  SWEEP_REST_MS,
+  SWEEP_TICK_MS,
+} from '../domain/limits.js'
 import { isPending, oldestPendingAge, pruneRevocations } from '../store/revocation.js'
 import { type StepDeps, sweepStep } from './sweep-step.js'
 
@@ -18,15 +26,6 @@ export interface Sweeper extends AsyncDisposable {
   waitFor(schema: string, upto: Position | undefined, signal: AbortSignal): Promise<void>
 }
 
-/** For scopes that another replica has left, and for the metric. */
-const TICK_MS = 1000
-/** While none is pending. Each replica is woken when it has seen the effects of a change, whichever replica recorded them. */
-const REST_MS = 5000
-const PAGES_AT_ONCE = 5 // then another replica may continue, and the process may stop
-const PRUNE_MS = 60_000
-const KEPT_MS = 300_000 // an older grant is refused, and policy is asked again
-const PAUSES = { firstMs: 100, longestMs: 2000 }
-
 /** Every replica sweeps what its consumers record, and what another replica has left behind. */
 export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
   const { db } = deps.changeLog
@@ -38,7 +37,7 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
   let prunedAt = performance.now()
 
   async function run(): Promise<void> {
-    const backoff = openBackoff(PAUSES)
+    const backoff = openBackoff(SWEEP_PAUSES)
     using outage = openOutage((err) => log.warn({ err }, 'sessions of revocations not checked'), {
       lastsMs: 0,
     })
@@ -65,17 +64,17 @@ export function startSweeper({ log, ...deps }: SweeperDeps): Sweeper {
     })
   }
 
-  const ticking = runPeriodically(TICK_MS, async () => {
+  const ticking = runPeriodically(SWEEP_TICK_MS, async () => {
     const now = performance.now()
     if (now < lookAt) return
-    lookAt = now + REST_MS // unless it is woken meanwhile
+    lookAt = now + SWEEP_REST_MS // unless it is woken meanwhile
     try {
       const age = await oldestPendingAge(db)
       metrics.revocationPending.set(age ?? 0)
       if (age !== undefined) wake()
-      if (now - prunedAt < PRUNE_MS) return
+      if (now - prunedAt < PRUNE_REVOCATIONS_MS) return
       prunedAt = now
-      await pruneRevocations(db, KEPT_MS)
+      await pruneRevocations(db, REVOCATIONS_KEPT_MS)
     } catch (err) {
       lookAt = 0
       log.debug({ err }, 'revocations not read')

@@ -8,8 +8,9 @@ import {
   UpdateFabricTerminatorRequest,
   UpdateTerminatorRequest,
 } from '@overlay/channel'
-import { type Handler, LIST_BYTES, onMessage } from '../channel/handlers.js'
+import { type Handler, onMessage } from '../channel/handlers.js'
 import { answer, failed, refused, succeeded } from '../channel/replies.js'
+import { LIST_BYTES } from '../domain/limits.js'
 import type { CheckAccess } from '../domain/router-access.js'
 import { actorOf } from './actor.js'
 import type { TerminatorRemoval } from './remove-terminators.js'

@@ -5,6 +5,7 @@ import { deleteRows } from '@overlay/store/kind-store'
 import { batch } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import sql, { type Sql } from 'sql-template-tag'
+import { ORPHAN_PAGE, ORPHAN_SWEEP_MS } from '../domain/limits.js'
 import { rememberEnded } from '../store/ended-terminator.js'
 import { haveTerminators, ORPHANED, orphanedTerminators, WITHOUT_PLACE } from '../store/router-terminator.js'
 import type { EndCircuits, WriteDeps } from './create-terminators.js'
@@ -13,9 +14,6 @@ export interface SessionEndDeps extends WriteDeps {
   readonly endCircuits: EndCircuits
   readonly log: Logger
 }
-
-const PAGE = 500
-const SWEEP_MS = 60_000
 
 /**
  * differs: terminators end with the bind session that they were created with, or with the last terminator of an
@@ -49,10 +47,10 @@ export function endWithSessions({ changeLog, endCircuits, log }: SessionEndDeps)
   })
 
   /** What a process that has stopped in between has left. */
-  const sweeping = runPeriodically(SWEEP_MS, async () => {
+  const sweeping = runPeriodically(ORPHAN_SWEEP_MS, async () => {
     try {
-      for (let left = PAGE; left === PAGE; ) {
-        const ids = await orphanedTerminators(changeLog.db, PAGE)
+      for (let left = ORPHAN_PAGE; left === ORPHAN_PAGE; ) {
+        const ids = await orphanedTerminators(changeLog.db, ORPHAN_PAGE)
         left = ids.length
         if (left > 0) await end(sql`id = any(${ids}) and ${ORPHANED}`)
       }

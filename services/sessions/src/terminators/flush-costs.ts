@@ -1,6 +1,7 @@
 import { runPeriodically } from '@overlay/process/async'
 import type { Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
+import { CREDIT_MS, FLUSH_COSTS_MS } from '../domain/limits.js'
 import type { TerminatorCosts } from '../domain/terminator-costs.js'
 import { circuitsOfReplica, deleteCostsOf, saveCosts } from '../store/terminator-cost.js'
 
@@ -15,15 +16,12 @@ export interface FlushDeps {
   readonly creditMs?: number
 }
 
-const FLUSH_MS = 5000
-const CREDIT_MS = 60_000
-
 /**
  * Shares the dynamic costs of this replica with the others and with the APIs. Nothing is saved while nothing changes. Once
  * a minute, circuits are counted in the database: any replica ends them.
  */
 export function flushCosts(deps: FlushDeps): AsyncDisposable {
-  const { db, replicaId, replicas, costs, log, flushMs = FLUSH_MS, creditMs = CREDIT_MS } = deps
+  const { db, replicaId, replicas, costs, log, flushMs = FLUSH_COSTS_MS, creditMs = CREDIT_MS } = deps
   let isClean = false
   const pending = new Map<string, number>()
   const flush = async (): Promise<void> => {

@@ -4,6 +4,7 @@ import { ownContext } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
 import type { Handler } from '../channel/handlers.js'
 import { answer, failed, succeeded } from '../channel/replies.js'
+import { QUIESCE_PAGE } from '../domain/limits.js'
 import type { ClaimedChange, StoredTerminator } from '../domain/terminator-claim.js'
 import { lockTerminators, updateTerminators } from '../store/router-terminator.js'
 import { actorOf } from './actor.js'
@@ -14,7 +15,6 @@ export interface QuiesceDeps extends WriteDeps {
   readonly deleteRouter: (routerId: string) => Promise<void>
 }
 
-const PAGE = 500
 /** Each writes up to as many rows as a router has terminators. No router may keep all connections to the database busy. */
 const changeLimits = { name: 'quiesces', running: 2, waiting: 10_000 }
 
@@ -59,12 +59,12 @@ async function changeAll(
   for (let after = '', isLast = false; !isLast; ) {
     const { result } = await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {
       const page = sql`router_id = ${routerId} and id > ${after} and ${which}`
-      const locked = await lockTerminators(tx, page, PAGE)
+      const locked = await lockTerminators(tx, page, QUIESCE_PAGE)
       const rows = await updateTerminators(tx, locked, [...locked.values()].map(change))
       const changes = rows.map((row) => ({ ...row, by: actorOf(routerId) }))
       return { result: [...locked.keys()], changes }
     })
     after = result.at(-1) ?? after
-    isLast = result.length < PAGE
+    isLast = result.length < QUIESCE_PAGE
   }
 }

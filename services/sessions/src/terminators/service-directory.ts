@@ -10,6 +10,7 @@ import {
 import { payloadDecoder } from '@overlay/store/kind-store'
 import { bestEffort } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
+import { FIND_SERVICE_MS } from '../domain/limits.js'
 
 /** What circuits and terminators need of a service. */
 export interface ServiceInfo {
@@ -31,8 +32,6 @@ export interface ServiceDirectory extends AsyncDisposable {
   findByName(name: string): Promise<ServiceInfo | undefined>
 }
 
-const WAIT_MS = 2000
-
 /** Returns before the first load. */
 export async function openServiceDirectory(source: Source, log: Logger): Promise<ServiceDirectory> {
   const services = new Map<string, ServiceInfo>()
@@ -53,7 +52,7 @@ export async function openServiceDirectory(source: Source, log: Logger): Promise
 async function lookUp<T>(projection: Projection, find: () => T | undefined): Promise<T | undefined> {
   const found = find()
   if (found !== undefined) return found
-  await bestEffort(projection.schema, projection.catchUp(AbortSignal.timeout(WAIT_MS)))
+  await bestEffort(projection.schema, projection.catchUp(AbortSignal.timeout(FIND_SERVICE_MS)))
   return find()
 }
 

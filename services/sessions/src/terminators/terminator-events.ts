@@ -3,6 +3,7 @@ import { coalesced } from '@overlay/process/async'
 import type { FabricEvent, FabricEvents, RowChange } from '@overlay/store/change-log'
 import type { Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
+import { MAX_PENDING_EVENTS } from '../domain/limits.js'
 import type { RouterPresence } from '../routers/router-presence.js'
 import { countTerminators, type TerminatorCount } from '../store/terminator-count.js'
 
@@ -17,8 +18,6 @@ export interface EventDeps {
 }
 
 const NAMESPACE = 'fabric.terminators'
-/** Changes that wait for the numbers of their services. */
-const MAX_PENDING = 10_000
 
 /** Publishes changes of terminators. Changes that are under way share the query for the numbers of their services. */
 export function terminatorEvents(deps: EventDeps): (changes: readonly RowChange[]) => void {
@@ -34,7 +33,7 @@ export function terminatorEvents(deps: EventDeps): (changes: readonly RowChange[
   return (changes) => {
     if (changes.length === 0) return
     const at = new Date()
-    for (const change of changes) if (pending.length < MAX_PENDING) pending.push({ change, at })
+    for (const change of changes) if (pending.length < MAX_PENDING_EVENTS) pending.push({ change, at })
     publish().catch((err: unknown) => log.warn({ err }, 'events of terminators not published'))
   }
 }

@@ -1,6 +1,7 @@
 import { edgeErrorCode } from '@overlay/channel'
 import { isTerminatorStrategy } from '@overlay/model'
 import { batch, type Database } from '@overlay/store/postgres'
+import { MAX_CANDIDATES } from '../domain/limits.js'
 import { AccessRefused } from '../domain/router-access.js'
 import type { TerminatorCosts } from '../domain/terminator-costs.js'
 import { bestOf, MAX_COST } from '../domain/terminator-precedence.js'
@@ -68,9 +69,6 @@ export interface PoolDeps {
   }) => Promise<unknown>
   readonly random?: () => number
 }
-
-/** Terminators of one instance that a dial considers. */
-const MAX_CANDIDATES = 1000
 
 /**
  * Selects terminators. Dials that are under way share one query. The dynamic cost is exact for this replica, and some

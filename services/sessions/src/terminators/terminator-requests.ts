@@ -6,6 +6,7 @@ import {
 } from '@overlay/channel'
 import { metrics } from '@overlay/process'
 import { pagesOf } from '@overlay/process/async'
+import { MAX_PEER_DATA_BYTES, MAX_TERMINATOR_ID_LENGTH, REMOVAL_PAGE } from '../domain/limits.js'
 
 import { AccessRefused } from '../domain/router-access.js'
 import { isShowable } from '../domain/router-text.js'
@@ -13,10 +14,6 @@ import { MAX_COST, type Precedence } from '../domain/terminator-precedence.js'
 import { actorOf } from './actor.js'
 import type { TerminatorRemoval } from './remove-terminators.js'
 import type { TerminatorUpdate } from './update-terminators.js'
-
-const MAX_ID_LENGTH = 200
-const MAX_PEER_DATA_BYTES = 64 * 1024
-const PAGE = 500
 
 export const invalid = (text: string) => new AccessRefused(edgeErrorCode.invalidTerminator, text)
 
@@ -51,7 +48,7 @@ export function membersOf(
 ) {
   const { cost, peerData, instanceId, instanceSecret } = request
   checkCost(cost)
-  if (id.length > MAX_ID_LENGTH || instanceId.length > MAX_ID_LENGTH)
+  if (id.length > MAX_TERMINATOR_ID_LENGTH || instanceId.length > MAX_TERMINATOR_ID_LENGTH)
     throw invalid('provided terminator id or instance id is too long')
   if (!isShowable(instanceId)) throw invalid('invalid instance id')
   const bytes = [...peerData.values()].reduce((sum, { length }) => sum + length, instanceSecret.length)
@@ -78,7 +75,7 @@ export async function removeAll(
   routerId: string,
 ): Promise<void> {
   let foreign: string | undefined
-  for (const page of pagesOf(ids, PAGE))
+  for (const page of pagesOf(ids, REMOVAL_PAGE))
     foreign = (await remove({ ids: page, routerId, by: actorOf(routerId) }))[0] ?? foreign
   if (foreign !== undefined)
     throw new AccessRefused(

@@ -7,8 +7,14 @@ import {
 import { pagesOf, runPeriodically } from '@overlay/process/async'
 import { batch, type Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
-import { type Handler, LIST_BYTES, onMessage } from '../channel/handlers.js'
+import { type Handler, onMessage } from '../channel/handlers.js'
 import type { RouterChannel, RouterMessages } from '../channel/router-channel.js'
+import {
+  LIST_BYTES,
+  MAX_WAITING_VALIDATIONS,
+  VALIDATION_DELAY_MS,
+  VALIDATION_PAGE,
+} from '../domain/limits.js'
 import {
   type InvalidTerminator,
   nextOfRouters,
@@ -35,16 +41,11 @@ export interface Validation extends AsyncDisposable {
   settled(routerId: string): Promise<void> | undefined
 }
 
-const PAGE = 500
-const DELAY_MS = 5000
-/** New terminators that wait. Beyond them, terminators are validated when their router connects. */
-const MAX_WAITING = 100_000
-
 export function openValidation(deps: ValidationDeps): Validation {
-  const { db, messages, removeInvalid, log, delayMs = DELAY_MS } = deps
+  const { db, messages, removeInvalid, log, delayMs = VALIDATION_DELAY_MS } = deps
   const pages = batch<{ routerId: string; after: string }, readonly ToValidate[]>(
     async (requests) => {
-      const rows = await nextOfRouters(db, requests, PAGE)
+      const rows = await nextOfRouters(db, requests, VALIDATION_PAGE)
       return requests.map((_, at) => rows.filter(({ place }) => place === at))
     },
     { limit: 20 },
@@ -58,7 +59,7 @@ export function openValidation(deps: ValidationDeps): Validation {
     due = waiting
     waiting = []
     try {
-      for (const page of pagesOf(ids, PAGE))
+      for (const page of pagesOf(ids, VALIDATION_PAGE))
         for (const [routerId, rows] of byRouter(await terminatorsToValidate(db, page)))
           messages.send(routerId, requestFor(rows))
     } catch (err) {
@@ -68,7 +69,7 @@ export function openValidation(deps: ValidationDeps): Validation {
   const validating = runPeriodically(delayMs, validateNew)
 
   async function removePages(invalid: readonly InvalidTerminator[]): Promise<void> {
-    for (const page of pagesOf(invalid, PAGE)) await removeInvalid(page)
+    for (const page of pagesOf(invalid, VALIDATION_PAGE)) await removeInvalid(page)
   }
 
   return {
@@ -96,14 +97,14 @@ export function openValidation(deps: ValidationDeps): Validation {
       for (let after = ''; !channel.closed.aborted; ) {
         const rows = await pages({ routerId, after })
         if (rows.length > 0) channel.send(requestFor(rows))
-        if (rows.length < PAGE) return
+        if (rows.length < VALIDATION_PAGE) return
         await channel.drained()
         after = rows.at(-1)?.id ?? after
       }
     },
 
     validateSoon(terminatorId) {
-      if (waiting.length < MAX_WAITING) waiting.push(terminatorId)
+      if (waiting.length < MAX_WAITING_VALIDATIONS) waiting.push(terminatorId)
     },
 
     settled: (routerId) => settling.get(routerId),

@@ -2,6 +2,7 @@ import type { CreateApiSessionRequest } from '@overlay/channel'
 import { edgeErrorCode } from '@overlay/channel'
 import { Fault, type IdentityServiceService, type Methods, ownContext } from '@overlay/rpc'
 import type { RouterChannel } from '../channel/router-channel.js'
+import { NEW_SESSION_MS, ROUTER_SESSION_MS } from '../domain/limits.js'
 import { AccessRefused } from '../domain/router-access.js'
 import { showableMembers } from '../domain/router-text.js'
 
@@ -41,10 +42,6 @@ export interface RouterSessionDeps {
   /** In milliseconds. */
   readonly now?: () => number
 }
-
-const CALL_MS = 10_000
-/** Until then it may not have arrived with the changes of identity. */
-const NEW_MS = 10_000
 
 interface Entry {
   readonly opening: Promise<RouterSession>
@@ -87,7 +84,7 @@ export function openRouterSessions({
       const entry = entries.get(router)
       if (!entry) return open(router, {})
       const session = await entry.opening
-      const isAlive = apiSessions.byId(session.id) !== undefined || now() - entry.openedAt < NEW_MS
+      const isAlive = apiSessions.byId(session.id) !== undefined || now() - entry.openedAt < NEW_SESSION_MS
       return isAlive ? session : open(router, {})
     },
     isNews(router, { token }) {
@@ -109,7 +106,7 @@ async function call(
   try {
     const { session, hosting } = await identity.openRouterSession(
       { routerId, configTypes, envInfo: json(envInfo), sdkInfo: json(sdkInfo) },
-      ownContext(AbortSignal.timeout(CALL_MS)),
+      ownContext(AbortSignal.timeout(ROUTER_SESSION_MS)),
     )
     if (!session) throw new Error('answer without a session')
     return { ...session, hosting: JSON.parse(hosting.toString()) }

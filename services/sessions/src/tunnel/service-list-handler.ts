@@ -3,6 +3,7 @@ import { edgeType, type Message, ServiceList, type TunnelService } from '@overla
 import type { EntityServiceService, Methods, PolicyServiceService } from '@overlay/rpc'
 import type { Handler } from '../channel/handlers.js'
 import type { RouterChannel } from '../channel/router-channel.js'
+import { MAX_TOKEN_BYTES } from '../domain/limits.js'
 import { AccessRefused } from '../domain/router-access.js'
 import type { RouterSession, RouterSessions } from './router-sessions.js'
 import { routerContext } from './tunnel-sessions.js'
@@ -12,8 +13,6 @@ export interface ServiceListDeps {
   readonly policy: Pick<Methods<PolicyServiceService>, 'getHeader'>
   readonly services: Pick<Methods<EntityServiceService>, 'list'>
 }
-
-const MAX_TOKEN_BYTES = 50
 
 /** Routers ask every few seconds for the services that they may dial or bind. They get the list when it has changed. */
 export const serviceListHandler = ({ routerSessions, policy, services }: ServiceListDeps): Handler => ({

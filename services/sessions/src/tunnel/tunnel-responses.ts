@@ -3,11 +3,9 @@ import {
   type CreateSessionResponse,
   TerminatorPrecedence,
 } from '@overlay/channel'
+import { REFRESH_MARGIN_SECONDS } from '../domain/limits.js'
 import type { HeldSession } from '../store/held-session.js'
 import type { RouterSession } from './router-sessions.js'
-
-/** Routers request another API session this long before its end. */
-const MARGIN_SECONDS = 10
 
 export const apiSessionAnswer = ({
   id,
@@ -19,7 +17,7 @@ export const apiSessionAnswer = ({
 }: RouterSession): CreateApiSessionResponse => ({
   sessionId: id,
   token,
-  refreshIntervalSeconds: Math.max(timeoutSeconds - MARGIN_SECONDS, 1),
+  refreshIntervalSeconds: Math.max(timeoutSeconds - REFRESH_MARGIN_SECONDS, 1),
   identityId,
   identityName,
   defaultHostingPrecedence: precedenceNamed(hosting.defaultHostingPrecedence),

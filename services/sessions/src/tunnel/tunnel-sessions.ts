@@ -1,6 +1,7 @@
 import { edgeErrorCode } from '@overlay/channel'
 import { type Context, Fault, type Methods, ownContext, type SessionsServiceService } from '@overlay/rpc'
 import type { Database } from '@overlay/store/postgres'
+import { TUNNEL_CALL_MS } from '../domain/limits.js'
 import { AccessRefused, type CheckRouter } from '../domain/router-access.js'
 import { type HeldSession, heldSessions } from '../store/held-session.js'
 import type { RouterSession } from './router-sessions.js'
@@ -16,11 +17,9 @@ export interface TunnelSession extends HeldSession {
   readonly serviceId: string
 }
 
-const CALL_MS = 10_000
-
 /** The router as the caller of other services. */
 export const routerContext = ({ id, identityId, identityName, configTypes }: RouterSession): Context => ({
-  ...ownContext(AbortSignal.timeout(CALL_MS)),
+  ...ownContext(AbortSignal.timeout(TUNNEL_CALL_MS)),
   caller: { identityId, identityName, apiSessionId: id, isAdmin: false, configTypes },
 })
 

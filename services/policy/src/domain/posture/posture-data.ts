@@ -1,3 +1,4 @@
+import { MOST_API_SESSIONS } from '../limits.js'
 import { cleanHex } from './posture-check.js'
 
 interface Report {
@@ -46,13 +47,7 @@ export type PostureResponse = { readonly id: string } & (
   | { readonly typeId: 'ENDPOINT_STATE'; readonly woken?: boolean; readonly unlocked?: boolean }
 )
 
-/** Of all endpoints of one identity, as JSON: a change of it must always fit a message. */
-export const POSTURE_BUDGET_BYTES = 64 * 1024
-
 export const postureBytes = (data: PostureData): number => Buffer.byteLength(JSON.stringify(data))
-
-/** More API sessions than these are not remembered: the oldest go. Their states leave room for processes in the budget. */
-const MOST_API_SESSIONS = 300
 
 export function withResponse(
   data: PostureData,
