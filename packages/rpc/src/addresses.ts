@@ -1,4 +1,5 @@
 import { lookup } from 'node:dns/promises'
+import { expireAfter } from './deadlines.js'
 import { EMPTY_LOOK_UP_PAUSE_MS, LOOK_UP_LIMIT_MS, LOOK_UP_PAUSE_MS } from './limits.js'
 import { addressOf } from './unix-socket.js'
 
@@ -111,13 +112,11 @@ async function replicasOf(entry: string, lookUp: LookUp): Promise<readonly strin
 
 /** The resolver of the system cannot be interrupted, and may take longer than a call. */
 async function within<T>(ms: number, work: () => Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const limit = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms).unref()
-  })
+  const { promise, reject } = Promise.withResolvers<never>()
+  const cancel = expireAfter(ms, () => reject(new Error(`no answer within ${ms} ms`)))
   try {
-    return await Promise.race([work(), limit])
+    return await Promise.race([work(), promise])
   } finally {
-    clearTimeout(timer)
+    cancel()
   }
 }

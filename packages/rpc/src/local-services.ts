@@ -29,18 +29,19 @@ export interface LocalServices {
 export function openLocalServices(): LocalServices {
   const offered = new Map<PeerName, LocalService>()
   const served = new Map<PeerName, string>() // addresses
-  const waiting = new Map<PeerName, { readonly promise: Promise<void>; resolve(): void }>()
+  const waiting = new Map<PeerName, PromiseWithResolvers<void>>()
   return {
     offer(service) {
       const { host } = service.admission
       let running = 0
-      let onIdle: () => void = () => undefined
+      let isWithdrawn = false
+      const idle = Promise.withResolvers<void>()
       const own: LocalService = {
         ...service,
         track(answer) {
           running++
           return answer.finally(() => {
-            if (--running === 0) onIdle()
+            if (--running === 0 && isWithdrawn) idle.resolve()
           })
         },
       }
@@ -48,26 +49,18 @@ export function openLocalServices(): LocalServices {
       served.set(host, service.address)
       waiting.get(host)?.resolve()
       return () => {
+        isWithdrawn = true
         if (offered.get(host) === own) offered.delete(host)
-        if (running === 0) return Promise.resolve()
-        return new Promise((resolve) => {
-          onIdle = resolve
-        })
+        if (running === 0) idle.resolve()
+        return idle.promise
       }
     },
     find: (name) => offered.get(name),
     addressOf: (name) => served.get(name),
     awaited(name) {
       if (served.has(name)) return undefined
-      let entry = waiting.get(name)
-      if (!entry) {
-        let resolve: () => void = () => undefined
-        const promise = new Promise<void>((done) => {
-          resolve = done
-        })
-        entry = { promise, resolve }
-        waiting.set(name, entry)
-      }
+      const entry = waiting.get(name) ?? Promise.withResolvers<void>()
+      waiting.set(name, entry)
       return entry.promise
     },
   }

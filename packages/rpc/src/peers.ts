@@ -55,11 +55,7 @@ export function connectPeers(
   let wasConnected = false
   let wasCalled = false // since the last look-up
   let turn = 0
-  let resolveFound: () => void = () => undefined
-  const found = new Promise<void>((resolve) => {
-    resolveFound = resolve
-  })
-
+  const found = Promise.withResolvers<void>()
   const connection = peerConnection(service, tls)
   const list = openAddresses(addresses, {
     lookUp,
@@ -79,7 +75,7 @@ export function connectPeers(
       void leave(replica)
     }
     replicas = [...current.values()]
-    if (replicas.length > 0) resolveFound()
+    if (replicas.length > 0) found.resolve()
   }
   const open = (address: string): Replica =>
     openReplica({
@@ -134,7 +130,7 @@ export function connectPeers(
   update()
   return {
     replicas: () => replicas,
-    found: () => (replicas.length === 0 ? found : undefined),
+    found: () => (replicas.length === 0 ? found.promise : undefined),
     next,
     async others() {
       await list.lookUp()
@@ -145,7 +141,7 @@ export function connectPeers(
       isClosed = true
       stopBeats?.()
       list[Symbol.dispose]()
-      resolveFound()
+      found.resolve()
       connection[Symbol.dispose]()
       for (const replica of [...replicas, ...leaving]) replica.close()
     },
