@@ -29,8 +29,6 @@ import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import { openCredentialFeed } from './credential-feed/credential-feed.js'
 import { openAuthorities } from './credentials/authorities.js'
 import { openChains } from './credentials/chains.js'
-import { openEndedEnrollments } from './credentials/ended-enrollments.js'
-import { expectedEnrollments } from './credentials/expected-enrollments.js'
 import { type HashSettings, openHashing } from './credentials/hashing.js'
 import { openTrust } from './credentials/trust.js'
 import { openTrustedLeaves } from './credentials/trusted-leaves.js'
@@ -93,12 +91,10 @@ export function openService(options: ServiceOptions) {
   const { changeLog, log, pki, sources, viewers, waitForFollowers, trustAgeMs = 10_000 } = options
   const { db } = changeLog
   const names = namesFrom(viewers)
-  const expected = expectedEnrollments()
-  const ended = openEndedEnrollments(db, log)
   const consumers = startConsumers(
     changeLog,
     {
-      pki: pkiConsumer(sources.pki, expected, ended),
+      pki: pkiConsumer(sources.pki),
       policy: policyConsumer(sources.policy, names),
       sessions: sessionsConsumer(sources.sessions),
     },
@@ -134,7 +130,6 @@ export function openService(options: ServiceOptions) {
       changeLog,
       names,
       pki: { ...pki, view: viewers.pki.view },
-      expectedEnrollments: expected,
       waitForFollowers,
     }),
     authenticators({ ...credentials, waitForFollowers }),
@@ -162,7 +157,6 @@ export function openService(options: ServiceOptions) {
     ...credentials,
     noteEnrollmentRefusal: openRefusals(log, 'enrollment refused'),
     credentialFeed,
-    expectedEnrollments: expected,
     configTypes: openConfigTypes(
       async () => (await consumedPosition(db, 'policy')) !== undefined,
       consumers.policy,
@@ -213,7 +207,6 @@ export function openService(options: ServiceOptions) {
         externalTokens,
         credentialFeed,
         consumers,
-        ended,
       ),
   }
 }

@@ -2,7 +2,6 @@ import { withLoadedRows } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { pkiEffects } from '../src/consumers/pki.js'
-import { expectedEnrollments } from '../src/credentials/expected-enrollments.js'
 import { authority, certify, ExtendedKeyUsageExtension, type Holder, type Profile } from './certificates.js'
 import { bytes, login, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
@@ -17,7 +16,7 @@ beforeAll(async () => {
 })
 afterAll(() => identity[Symbol.asyncDispose]())
 
-const effects = pkiEffects(expectedEnrollments(), { add: () => false })
+const effects = pkiEffects
 const upto = { timeline: '', number: 0 }
 const changeOf = (id: string, json: object | null) => ({
   kind: 'cas',

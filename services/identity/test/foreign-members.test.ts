@@ -3,8 +3,6 @@ import { withLoadedRows } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { pkiEffects } from '../src/consumers/pki.js'
-import { openEndedEnrollments } from '../src/credentials/ended-enrollments.js'
-import { expectedEnrollments } from '../src/credentials/expected-enrollments.js'
 import {
   bytes,
   lockWaits,
@@ -54,7 +52,7 @@ const changeOf = (id: string, json: object | null): Change => ({
   atMs: 0,
   number: 0,
 })
-const effects = pkiEffects(expectedEnrollments(), { add: () => false })
+const effects = pkiEffects
 const follow = (...changes: readonly Change[]) =>
   one.changeLog.write(system(), async (tx) => ({
     result: undefined,
@@ -90,19 +88,6 @@ test('an enrollment that an existing identity is about to get is asked for throu
   expect(await viewedDuring(() => get(id, two))).toEqual([id])
   await follow(changeOf('announced', null))
   expect(await viewedDuring(() => get(id, two))).toEqual([])
-})
-
-test('the end of an expected enrollment takes no transaction, and pki is soon asked no more', async () => {
-  const id = await create('collected')
-  await one.identity.expectEnrollment({ enrollmentId: 'collected', identityId: id }, system())
-  const expected = expectedEnrollments()
-  expected.add('collected')
-  await using ended = openEndedEnrollments(one.db, one.changeLog.log)
-  const { concerns } = pkiEffects(expected, ended)
-  expect(concerns?.(changeOf('of-another-replica', null))).toBe(true)
-  expect(await viewedDuring(() => get(id))).toEqual([id])
-  expect(concerns?.(changeOf('collected', null))).toBe(false)
-  await expect.poll(() => viewedDuring(() => get(id)), { timeout: 30_000 }).toEqual([])
 })
 
 test('an enrollment of an identity that is gone is not expected', async () => {

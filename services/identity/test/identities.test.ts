@@ -1,5 +1,4 @@
 import { identity as identityKind, type ValuesOf } from '@overlay/model'
-import { Fault } from '@overlay/rpc'
 import { createdValues, noQuery } from '@overlay/store/kind-store'
 import { compactCounts } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
@@ -195,15 +194,6 @@ test('the change of a create has the members of an update, and marks it as new',
   expect(isNew).toBe(true)
   expect(Object.keys(first).sort()).toEqual(Object.keys(second ?? {}).sort())
   expect(first).toMatchObject({ ...second, updatedAt: expect.any(String), tags: { a: 1 } })
-})
-
-test('an identity that is there is answered, whatever becomes of its enrollment at once', async () => {
-  for (const code of ['UNHANDLED', 'UNAVAILABLE', 'SERVER_TOO_MANY_REQUESTS'] as const) {
-    identity.world.grant = () => Promise.reject(new Fault(code))
-    const { id } = await create({ name: `granted ${code}`, enrollment: { ott: true } })
-    expect(await get(id)).toMatchObject({ name: `granted ${code}` })
-  }
-  identity.world.grant = async () => ({})
 })
 
 test('a requested enrollment is in the change with its token, which no audit row contains', async () => {

@@ -53,7 +53,6 @@ export interface World {
   /** Called after a lookup of services, before its answer arrives. */
   lookedUp: () => Promise<unknown>
   trusted: string[]
-  grant: () => Promise<object>
   /** Signs what callers ask for. */
   sign: (request: { readonly csrPem: string }) => Promise<IssuedCertificate>
   readonly tokenSigner: TokenSigner
@@ -114,7 +113,6 @@ export async function testIdentity({ migrate }: TestOptions = {}): Promise<TestI
     viewed: [],
     lookedUp: async () => undefined,
     trusted: [],
-    grant: async () => ({}),
     sign: refuse,
     tokenSigner: tokenSigner(),
   }
@@ -211,7 +209,6 @@ async function openReplica(
         world.wishes.push(wish)
         return {}
       },
-      grantEnrollment: () => world.grant(),
       extendCertificate: (request) => world.sign(request),
       issueSessionCertificate: (request) => world.sign(request),
       signTokens: (request) => world.tokenSigner.signTokens(request),

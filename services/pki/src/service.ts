@@ -5,7 +5,6 @@ import { openPauseReports, openRefusals } from '@overlay/service'
 import { changeService, type Source, startConsumers, type WaitForFollowers } from '@overlay/store/change-log'
 import { startRemovingGuesses } from '@overlay/store/guesses'
 import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/store/kind-store'
-import { openSteps } from './consumers/eager-steps.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import type { Owners } from './enroll/enroll-method.js'
@@ -60,9 +59,8 @@ async function openParts(options: ServiceOptions, own: Own) {
 
   const issuer = openEnrollmentIssuer({ ...options, now, keyring })
   const names = namesFrom(options.viewers)
-  const eagerSteps = { granted: openSteps(), ended: openSteps() }
   const definitions = {
-    identity: identityConsumer({ source: sources.identity, issuer, names, eagerSteps }),
+    identity: identityConsumer({ source: sources.identity, issuer, names }),
     sessions: sessionsConsumer({ source: sources.sessions, issuer, names }),
   }
   const consumers = startConsumers(changeLog, definitions, log)
@@ -89,7 +87,6 @@ async function openParts(options: ServiceOptions, own: Own) {
     changeLog,
     issuer,
     consumers,
-    eagerSteps,
     queue,
     keyring,
     tokenKeyring,

@@ -3,7 +3,6 @@ import { type Change, type EnrollmentWish, Fault } from '@overlay/rpc'
 import { withLoadedRows } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { openSteps } from '../src/consumers/eager-steps.js'
 import { identityConsumer } from '../src/consumers/identity.js'
 import { sessionsConsumer } from '../src/consumers/sessions.js'
 import { context, faultOf, noWish, type Pki, startPki } from './network.js'
@@ -134,7 +133,6 @@ test('a load ends enrollments of deleted identities and redeemed ones, and none 
     source: pki.sources.identity,
     issuer: noIssuer,
     names,
-    eagerSteps: { granted: openSteps(), ended: openSteps() },
   })
   const upto = { timeline: '', number: 0 }
   await pki.changeLog.db.transaction(undefined, (tx) =>

@@ -168,7 +168,6 @@ export async function startPki(more: Partial<ServiceOptions> = {}) {
     names,
     change,
     follow,
-    identityHead: () => owners.identity.head(),
     /** Begins another timeline, as a failover does, so that pki loads all rows again. */
     async newTimeline(schema: 'identity' | 'sessions') {
       await owners[schema].db.query(sql`update stream set timeline = gen_random_uuid()`)

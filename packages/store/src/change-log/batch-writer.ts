@@ -34,8 +34,8 @@ interface Definition<W> {
 }
 
 /**
- * For creates and deletes on hot paths, by `batchInserter` and `batchRemover`: writes the rows that wait in a replica in
- * one statement and one round trip, with their audit and change rows. The write resolves to undefined where the statement
+ * For creates on hot paths, by `batchInserter`: writes the rows that wait in a replica in one statement and one round
+ * trip, with their audit and change rows. The write resolves to undefined where the statement
  * leaves its row out. Writes with the same id share the result. A write that fails is repeated alone, so that it harms no
  * other.
  */

@@ -113,8 +113,7 @@ export function startConsumer(
       },
 
       async take(changes, upto) {
-        const flags = await Promise.all(changes.map(concerns))
-        const relevant = changes.filter((_, i) => flags[i])
+        const relevant = changes.filter(concerns)
         if (relevant.length === 0 && performance.now() - savedAt < idleSaveMs) return upto
         let startAt = 0
         const applyWith = (apply: (tx: Tx, fresh: readonly Change[]) => Promise<readonly RowChange[]>) =>

@@ -10,7 +10,7 @@ import type { LoadedRows } from './loaded-rows.js'
 export interface Effects {
   readonly kinds: readonly string[]
   /** False: the change has no effect here, and needs no transaction. Absent: all changes may have effects. */
-  concerns?(change: Change): boolean | Promise<boolean>
+  concerns?(change: Change): boolean
   apply(tx: Tx, changes: readonly Change[], upto: Position): Promise<readonly RowChange[]>
   /** In place of `apply` where the row cannot be read, or `apply` fails: does what is safe. Absent: skips the change. */
   unknown?(tx: Tx, change: Change, upto: Position): Promise<readonly RowChange[]>

@@ -1,7 +1,6 @@
 export * from './after-commit.js'
 export { rolledBack } from './apply-one-by-one.js'
 export { batchInserter, type NewRow } from './batch-inserter.js'
-export * from './batch-remover.js'
 export * from './bus.js'
 export * from './change-log.js'
 export * from './change-service.js'

@@ -5,14 +5,11 @@ import {
   type ConsumerDefinition,
   deletedIds,
   type Effects,
-  isDeleted,
   type RowChange,
   type Source,
 } from '@overlay/store/change-log'
 import { payloadDecoder, required } from '@overlay/store/kind-store'
 import type { Tx } from '@overlay/store/postgres'
-import type { EndedEnrollments } from '../credentials/ended-enrollments.js'
-import type { ExpectedEnrollments } from '../credentials/expected-enrollments.js'
 import {
   type CaRow,
   caReferences,
@@ -30,26 +27,11 @@ import {
   removeUnfounded,
 } from '../store/outstanding-enrollments.js'
 
-export const pkiConsumer = (
-  source: Source,
-  expected: ExpectedEnrollments,
-  ended: Pick<EndedEnrollments, 'add'>,
-): ConsumerDefinition => ({ source, effects: pkiEffects(expected, ended) })
+export const pkiConsumer = (source: Source): ConsumerDefinition => ({ source, effects: pkiEffects })
 
-/**
- * differs: the authenticators that an authority has certified, and the sessions of both, are deleted with it. Enrollments
- * are expected before they exist, and their end is not urgent, so that neither needs a transaction; the others are those
- * of an earlier release.
- */
-export const pkiEffects = (expected: ExpectedEnrollments, ended: Pick<EndedEnrollments, 'add'>): Effects => ({
+/** differs: the authenticators that an authority has certified, and the sessions of both, are deleted with it. */
+export const pkiEffects: Effects = {
   kinds: [ca.kind, enrollment.kind],
-
-  concerns(change) {
-    if (change.kind === ca.kind || !expected.has(change.id)) return true
-    if (!isDeleted(change)) return false
-    expected.remove(change.id) // if it is granted again its row is missing
-    return !ended.add(change.id)
-  },
 
   async apply(tx, changes) {
     const last = [...new Map(changes.map((change) => [`${change.kind} ${change.id}`, change])).values()]
@@ -68,7 +50,7 @@ export const pkiEffects = (expected: ExpectedEnrollments, ended: Pick<EndedEnrol
     for await (const page of rows.pages(ca.kind)) await storeCas(tx, rowsIn(page))
     return removeCasExcept(tx, rows.ids(ca.kind))
   },
-})
+}
 
 async function applyCas(tx: Tx, changes: readonly Change[]): Promise<readonly RowChange[]> {
   const rows = rowsIn(changes)

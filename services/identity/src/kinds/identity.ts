@@ -16,13 +16,7 @@ import {
   type Viewer,
 } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
-import {
-  type Enrollments,
-  enrollmentIn,
-  enrollmentPayload,
-  openEnrollmentRequests,
-} from '../credentials/enrollments.js'
-import type { ExpectedEnrollments } from '../credentials/expected-enrollments.js'
+import { type Enrollments, enrollmentIn, enrollmentPayload } from '../credentials/enrollments.js'
 import { hostingMembers, hostingOf, servicesIn } from '../domain/hosting.js'
 import { shareAuthPolicy } from '../store/auth-policies.js'
 import { removeAuthenticatorsOf } from '../store/authenticators.js'
@@ -39,7 +33,6 @@ export interface IdentityDeps {
   readonly names: Names
   /** Answers the members of outstanding enrollments, too. */
   readonly pki: Enrollments & Viewer
-  readonly expectedEnrollments: ExpectedEnrollments
   readonly waitForFollowers: WaitForFollowers
 }
 
@@ -126,9 +119,8 @@ const derivedValues = ({ authPolicyId, externalId }: Pick<Values, 'authPolicyId'
 })
 
 /** Creates an identity with the enrollment that the body requests. Both exist when the answer leaves, or neither. */
-function create({ changeLog, names, pki, expectedEnrollments }: IdentityDeps): KindOperations['create'] {
+function create({ changeLog, names, pki, waitForFollowers }: IdentityDeps): KindOperations['create'] {
   const insert = identityInserter(changeLog)
-  const enrollments = openEnrollmentRequests(changeLog, pki)
   return async ({ json }, context) => {
     const body = bodyIn(json)
     const { values, tags } = valuesIn(body)
@@ -137,12 +129,12 @@ function create({ changeLog, names, pki, expectedEnrollments }: IdentityDeps): K
     const id = newId(identity.ids)
     const wish = enrollmentIn(body, id)
     const enrollment = wish ? { ...values.enrollment, id: wish.id } : null
-    if (wish) await enrollments.check(wish, context)
-    if (wish) expectedEnrollments.add(wish.id)
+    // without the identity: a new one cannot have an outstanding enrollment
+    if (wish) await pki.checkEnrollment({ ...wish, identityId: '' }, context)
     const payload = wish ? enrollmentPayload(wish) : {}
     const position = await insert({ id, values: { ...values, enrollment }, tags, payload, context }, lock)
     const written = { id, position }
-    return wish ? enrollments.grant(written, wish, context) : written
+    return wish ? waitForFollowers(written, context, ['pki']) : written // for the enrollment
   }
 }
 

@@ -5,7 +5,6 @@ import type { Consumer, FabricEvents, WaitForFollowers } from '@overlay/store/ch
 import type { CredentialFeed } from '../credential-feed/credential-feed.js'
 import type { CredentialDeps } from '../credentials/deps.js'
 import type { Enrollments } from '../credentials/enrollments.js'
-import type { ExpectedEnrollments } from '../credentials/expected-enrollments.js'
 import type { Lifetimes } from '../domain/lifetimes.js'
 import type { ConfigTypes } from '../login/config-types.js'
 import type { SecondFactors } from '../mfa/codes.js'
@@ -14,7 +13,6 @@ import type { SecondFactors } from '../mfa/codes.js'
 export interface Deps extends CredentialDeps {
   readonly credentialFeed: Pick<CredentialFeed, 'handOver'>
   readonly events?: FabricEvents | undefined
-  readonly expectedEnrollments: ExpectedEnrollments
   readonly configTypes: ConfigTypes
   readonly noteEnrollmentRefusal: NoteRefusal
   readonly secondFactors: SecondFactors

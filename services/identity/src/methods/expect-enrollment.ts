@@ -4,9 +4,8 @@ import type { Deps } from './deps.js'
 
 /** Reads of the identity ask pki from now on, until the enrollment ends. */
 export const expectEnrollment =
-  ({ changeLog: { db }, expectedEnrollments }: Deps): Methods<IdentityServiceService>['expectEnrollment'] =>
+  ({ changeLog: { db } }: Deps): Methods<IdentityServiceService>['expectEnrollment'] =>
   async ({ enrollmentId, identityId }) => {
     await store.expectEnrollment(db, { id: enrollmentId, identityId })
-    expectedEnrollments.add(enrollmentId)
     return {}
   }

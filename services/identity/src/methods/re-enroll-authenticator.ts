@@ -12,12 +12,7 @@ import type { Deps } from './deps.js'
 
 /** Removes an authenticator and requests an enrollment of the same kind in its place: both or neither. */
 export const reEnrollAuthenticator =
-  ({
-    changeLog,
-    pki,
-    expectedEnrollments,
-    waitForFollowers,
-  }: Deps): Methods<IdentityServiceService>['reEnrollAuthenticator'] =>
+  ({ changeLog, pki, waitForFollowers }: Deps): Methods<IdentityServiceService>['reEnrollAuthenticator'] =>
   async ({ id, expiresAtMs }, context) => {
     const subject = await subjectById(changeLog.db, id)
     if (!subject) throw notFound('authenticator', id) // differs: not a server error
@@ -34,7 +29,6 @@ export const reEnrollAuthenticator =
       if (!requested || removed.length === 0) throw notFound('authenticator', id)
       return [...(await endSessionsOfAuthenticator(tx, id)), ...removed, requested]
     })
-    expectedEnrollments.add(wish.id)
     return waitForFollowers({ id: wish.id, position }, context, ['pki']) // for the enrollment
   }
 

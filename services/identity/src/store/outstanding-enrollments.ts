@@ -8,7 +8,7 @@ export interface OutstandingEnrollment {
   readonly identityId: string
 }
 
-/** Longer than a request takes from here to the commit of pki, and than a replica expects an enrollment without looking. */
+/** Longer than a request takes from here to the commit of pki. */
 const CREATED_WITHIN = sql`interval '10 minutes'`
 
 /** True where pki may have an enrollment of the identity, as SQL over its table. Before the first load it may have any. */

@@ -9,7 +9,6 @@ import type { Enrollment } from '../domain/enrollment.js'
 import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import { endEnrollments, endEnrollmentsOfOwners } from '../store/ended-enrollments.js'
 import { insertEnrollments } from '../store/enrollments.js'
-import type { EagerSteps } from './eager-steps.js'
 import { type ConsumerDeps, endEnrollmentsOfDeleted, ownerChecks } from './owners.js'
 
 interface Extra {
@@ -68,12 +67,8 @@ const promisedTo = (changes: readonly Change[], issuer: EnrollmentIssuer): reado
     return issuer.issueAsOf(wish, new Date(createdAt)) ?? []
   })
 
-/**
- * Grants the enrollment that a change of an identity requests, ends the redeemed one, and ends all of a deleted identity. A step that
- * was taken eagerly stays taken: the change that calls for it has no effect.
- */
-export function identityConsumer(deps: ConsumerDeps & { readonly eagerSteps: EagerSteps }): IdentityConsumer {
-  const { source, issuer, names, eagerSteps } = deps
+/** Grants the enrollment that a change of an identity requests, ends the redeemed one, and ends all of a deleted identity. */
+export function identityConsumer({ source, issuer, names }: ConsumerDeps): IdentityConsumer {
   const applyRun = async (tx: Tx, run: readonly Step[]): Promise<readonly RowChange[]> => {
     const ids = run.map(({ id }) => id)
     switch (run[0]?.sort) {
@@ -104,12 +99,7 @@ export function identityConsumer(deps: ConsumerDeps & { readonly eagerSteps: Eag
     recordsDeletionsOf: [identity.kind],
     effects: {
       kinds: [identity.kind, authenticator.kind],
-      async concerns(change) {
-        const step = stepOf(change)
-        if (step?.sort === 'requested') return !(await eagerSteps.granted.isDone(step.id))
-        if (step?.sort === 'redeemed') return !(await eagerSteps.ended.isDone(step.id))
-        return step !== undefined
-      },
+      concerns: (change) => stepOf(change) !== undefined,
       apply,
       async reload(tx, rows) {
         const own: RowChange[] = []

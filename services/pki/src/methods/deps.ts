@@ -2,7 +2,6 @@ import type { Queue } from '@overlay/process/async'
 import type { Context, Methods, PkiServiceService } from '@overlay/rpc'
 import type { NoteRefusal, PauseReports } from '@overlay/service'
 import type { ChangeLog, Consumer } from '@overlay/store/change-log'
-import type { EagerSteps } from '../consumers/eager-steps.js'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
 import type { Owners } from '../enroll/enroll-method.js'
 import type { RouterNaming } from '../enroll/router-methods.js'
@@ -15,7 +14,6 @@ export interface Deps {
   readonly changeLog: ChangeLog
   readonly issuer: EnrollmentIssuer
   readonly consumers: Readonly<Record<'identity' | 'sessions', Pick<Consumer, 'waitFor'>>>
-  readonly eagerSteps: EagerSteps
   readonly owners: Owners
   readonly routerNaming: RouterNaming
   /** Bounds the checks and signatures that run at once, milliseconds of a core each. */

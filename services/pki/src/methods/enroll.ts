@@ -1,11 +1,10 @@
-import { openLimit, untilAborted } from '@overlay/process/async'
+import { openLimit } from '@overlay/process/async'
 import { type Context, type EnrollRequest, type EnrollResponse, Fault, faults, sourceOf } from '@overlay/rpc'
 import { afterBadToken } from '@overlay/service'
-import { AFTER_COMMIT_MS, afterCommit, withDeadline, writeChanges } from '@overlay/store/change-log'
+import { AFTER_COMMIT_MS, afterCommit } from '@overlay/store/change-log'
 import type { EnrollMethod, Issued, Redemption, Registration } from '../enroll/enroll-method.js'
 import { ott, ottca, updb } from '../enroll/identity-methods.js'
 import { erott, trott } from '../enroll/router-methods.js'
-import { endEnrollments, enrollmentEnder } from '../store/ended-enrollments.js'
 import { claim, enrollmentsByToken, release, type StoredEnrollment } from '../store/enrollments.js'
 import type { Deps, PkiMethods } from './deps.js'
 
@@ -19,7 +18,7 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
     erott: erott(owners, routerNaming),
     trott: trott(owners, routerNaming),
   }
-  const end = eagerEnd(deps)
+  const ended = untilEnded(deps)
   const findByToken = enrollmentsByToken(changeLog.db)
 
   async function redeemToken(
@@ -40,7 +39,7 @@ export function enroll(deps: Deps): PkiMethods['enroll'] {
     if (hash !== undefined && !(await claim(changeLog.db, enrollment, hash)))
       throw new Fault('INVALID_ENROLLMENT_TOKEN')
     const { issued, registration } = await redeem(deps, enrollment, redemption, context)
-    await end(enrollment, registration, context)
+    await ended(enrollment, registration, context)
     if (!registration.isFirst) throw new Fault('INVALID_ENROLLMENT_TOKEN')
     return { method: enrollment.method, ...issued }
   }
@@ -98,24 +97,15 @@ async function redeem(
 
 const isRefusal = (err: unknown): err is Fault => err instanceof Fault && faults[err.code][0] < 500
 
-/**
- * Ends a redeemed enrollment, those of identities at once. Should that fail or take too long, the consumer of the
- * owner's changes ends it later.
- */
-function eagerEnd({ changeLog, consumers, eagerSteps }: Deps) {
-  const end = enrollmentEnder(changeLog)
-  async function endOne(enrollment: StoredEnrollment, context: Context): Promise<true> {
-    if (await end(enrollment, context)) return true
-    // refreshed meanwhile, or ended
-    await writeChanges(changeLog, withDeadline(context), (tx) => endEnrollments(tx, [enrollment.id]))
-    return true
+/** Waits until the redeemed enrollment has ended: the change of its owner that registers the new member ends it. */
+const untilEnded =
+  ({ changeLog, consumers }: Deps) =>
+  async (
+    { identityId }: StoredEnrollment,
+    { position }: Registration,
+    { signal }: Context,
+  ): Promise<void> => {
+    const consumer = identityId ? consumers.identity : consumers.sessions
+    using limit = openLimit(AFTER_COMMIT_MS, signal)
+    if (position) await afterCommit(changeLog, consumer.waitFor(position, limit.signal))
   }
-  return async (enrollment: StoredEnrollment, { position }: Registration, context: Context) => {
-    const { id, identityId } = enrollment
-    using limit = openLimit(AFTER_COMMIT_MS, context.signal)
-    const step = identityId
-      ? eagerSteps.ended.run(id, () => endOne(enrollment, context))
-      : position && consumers.sessions.waitFor(position, limit.signal)
-    await afterCommit(changeLog, Promise.race([step, untilAborted(limit.signal)]))
-  }
-}

@@ -1,26 +1,7 @@
-import { enrollment } from '@overlay/model'
-import { type Actor, batchRemover, type ChangeLog, type RowChange } from '@overlay/store/change-log'
-import { type AnyRow, plainOf } from '@overlay/store/kind-store'
+import type { RowChange } from '@overlay/store/change-log'
 import type { Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
-import {
-  columns,
-  enrollmentChange,
-  type OwnerKind,
-  ownerColumns,
-  type StoredEnrollment,
-  storedOf,
-} from './enrollments.js'
-
-/** Records the ids of the deleted rows that `from` selects. */
-const recordSql = (from: Sql): Sql => sql`
-  insert into ended_enrollment (id, owner_id, owner_kind)
-  select gone.id, owner.id, owner.kind
-    from ${from} as gone cross join lateral (values
-         ('identities', identity_id), ('edge-routers', edge_router_id), ('transit-routers', transit_router_id)
-         ) as owner (kind, id)
-   where owner.id is not null
-      on conflict do nothing`
+import { columns, enrollmentChange, type OwnerKind, ownerColumns, storedOf } from './enrollments.js'
 
 /** Deletes enrollments, and records their ids so that no late change creates them again. */
 async function end(tx: Tx, which: Sql, name?: string): Promise<readonly RowChange[]> {
@@ -28,7 +9,14 @@ async function end(tx: Tx, which: Sql, name?: string): Promise<readonly RowChang
     sql`
     with gone as (
          delete from enrollment where ${which} returning ${columns}),
-         ended as (${recordSql(sql`gone`)})
+         ended as (
+         insert into ended_enrollment (id, owner_id, owner_kind)
+         select gone.id, owner.id, owner.kind
+           from gone cross join lateral (values
+                ('identities', identity_id), ('edge-routers', edge_router_id), ('transit-routers', transit_router_id)
+                ) as owner (kind, id)
+          where owner.id is not null
+             on conflict do nothing)
   select ${columns} from gone`,
     name,
   )
@@ -44,26 +32,6 @@ export async function recordEnded(tx: Tx, id: string, kind: OwnerKind, ownerId: 
 
 export const endEnrollments = (tx: Tx, ids: readonly string[]): Promise<readonly RowChange[]> =>
   end(tx, sql`id = any(${ids})`, 'end-enrollments')
-
-/**
- * Ends redeemed enrollments: concurrent requests share one statement. Resolves to false for one that has another token
- * by now, or has ended.
- */
-export function enrollmentEnder(
-  changeLog: ChangeLog,
-): (row: StoredEnrollment, by: Actor) => Promise<boolean> {
-  const remove = batchRemover(changeLog, enrollment.kind, (list) => ({
-    rows: sql`
-         delete from enrollment using jsonb_to_recordset(${list}::jsonb) as old (id text, token text)
-          where enrollment.id = old.id and enrollment.token = old.token
-      returning enrollment.id, identity_id, edge_router_id, transit_router_id`,
-    also: sql`ended as (${recordSql(sql`removed`)})`,
-  }))
-  return (row, by) => {
-    const { id, token } = row
-    return remove({ id, columns: { id, token }, before: plainOf(enrollment, row as unknown as AnyRow), by })
-  }
-}
 
 /** Ends the enrollments that need the authority. */
 export const endEnrollmentsOfCa = (tx: Tx, caId: string): Promise<readonly RowChange[]> =>

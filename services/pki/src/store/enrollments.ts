@@ -1,6 +1,5 @@
 import { enrollment, type RowOf } from '@overlay/model'
-import type { Position } from '@overlay/rpc'
-import { type Actor, batchInserter, type ChangeLog, type RowChange } from '@overlay/store/change-log'
+import type { RowChange } from '@overlay/store/change-log'
 import {
   type AnyRow,
   changeOf,
@@ -8,7 +7,6 @@ import {
   columnValues,
   insertListSql,
   insertRows,
-  plainOfNew,
   rowOf,
 } from '@overlay/store/kind-store'
 import { batch, type Db, onlyRow, type Tx, textsOfAnyLength } from '@overlay/store/postgres'
@@ -69,14 +67,13 @@ export const isOutstanding = async (db: Db, identityId: string, method: string):
 const columnsOfNew = (row: Enrollment): object => columnValues(enrollment, row.id, row, {})
 
 /** Leaves out those that exist or have ended, whose authority is gone, or of whose method one is outstanding. */
-const insert = (list: string, wish = sql``, condition = sql`true`): Sql =>
+const insert = (list: string): Sql =>
   insertListSql(
     enrollment,
     list,
-    sql`${wish}
+    sql`
    where (select id from ended_enrollment where ended_enrollment.id = entry.id) is null -- by its key, never all rows
      and (entry.ca_id is null or exists (select from ca where ca.id = entry.ca_id for key share))
-     and ${condition}
       on conflict do nothing`,
   )
 
@@ -86,29 +83,6 @@ export async function insertEnrollments(
 ): Promise<readonly RowChange[]> {
   const list = JSON.stringify(enrollments.map(columnsOfNew))
   return insertRows(tx, enrollment, insert(list), 'insert-enrollments')
-}
-
-/** The position is ahead of what is consumed of identity: its later changes, such as the owner's end, follow. */
-const isAhead = sql`
-  exists (select from followed
-           where schema = 'identity' and followed.timeline = wish.timeline and followed.number < wish.number
-             for share)`
-const wishes = (list: string): Sql =>
-  sql`join jsonb_to_recordset(${list}::jsonb) as wish (id text, timeline uuid, number bigint) on wish.id = entry.id`
-
-/**
- * Inserts an enrollment whose wish is at a position of identity that is not consumed yet. Resolves to false where it is
- * consumed, or is no position.
- */
-export function eagerInserter(
-  changeLog: ChangeLog,
-): (row: Enrollment, position: Position, by: Actor) => Promise<boolean> {
-  const create = batchInserter(changeLog, enrollment.kind, (list) => insert(list, wishes(list), isAhead))
-  return async (row, position, by) => {
-    const plain = plainOfNew(enrollment, row.id, row, {})
-    const columns = { ...columnsOfNew(row), ...position }
-    return (await create({ id: row.id, columns, plain, by })) !== undefined
-  }
 }
 
 /** Stores another token and another end. */

@@ -18,5 +18,5 @@ test.each([
   ['an identity whose client reports itself', 'identities', { isReport: true }, false],
   ['an API session that lives', 'api-sessions', { isMfaComplete: true }, false],
 ])('%s may end sessions, or not', async (_what, kind, row, expected) => {
-  expect(await concerns?.(change(kind, row))).toBe(expected)
+  expect(concerns?.(change(kind, row))).toBe(expected)
 })

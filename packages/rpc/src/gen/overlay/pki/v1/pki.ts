@@ -2699,10 +2699,7 @@ export const PkiServiceService = {
       Buffer.from(CheckEnrollmentResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): CheckEnrollmentResponse => CheckEnrollmentResponse.decode(value),
   },
-  /**
-   * Creates the enrollment that identity requests at the position, and returns when it exists. The change stream of
-   * identity contains the same request.
-   */
+  /** Returns when pki has granted the enrollment that identity requests at the position. Unused since 0.2.0: `Reach`. */
   grantEnrollment: {
     path: "/overlay.pki.v1.PkiService/GrantEnrollment" as const,
     requestStream: false as const,
@@ -2819,10 +2816,7 @@ export interface PkiServiceServer extends UntypedServiceImplementation {
   getTokenKeys: handleUnaryCall<GetTokenKeysRequest, TokenKeys>;
   /** Fails if the enrollment could not be created: unknown CA, expiry in the past. Writes nothing. */
   checkEnrollment: handleUnaryCall<EnrollmentWish, CheckEnrollmentResponse>;
-  /**
-   * Creates the enrollment that identity requests at the position, and returns when it exists. The change stream of
-   * identity contains the same request.
-   */
+  /** Returns when pki has granted the enrollment that identity requests at the position. Unused since 0.2.0: `Reach`. */
   grantEnrollment: handleUnaryCall<GrantEnrollmentRequest, GrantEnrollmentResponse>;
   /** Sets a new token and expiry. The old token becomes invalid. */
   refreshEnrollment: handleUnaryCall<RefreshEnrollmentRequest, Written>;
@@ -2931,10 +2925,7 @@ export interface PkiServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: CheckEnrollmentResponse) => void,
   ): ClientUnaryCall;
-  /**
-   * Creates the enrollment that identity requests at the position, and returns when it exists. The change stream of
-   * identity contains the same request.
-   */
+  /** Returns when pki has granted the enrollment that identity requests at the position. Unused since 0.2.0: `Reach`. */
   grantEnrollment(
     request: GrantEnrollmentRequest,
     callback: (error: ServiceError | null, response: GrantEnrollmentResponse) => void,
