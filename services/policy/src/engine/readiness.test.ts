@@ -72,7 +72,7 @@ test.each([
     stuck.add('one')
     expect(statesAfter(60)).toEqual(['replaceable', 'ok', 'ok'])
   }
-  // the signs of their streams at rest came at other times
+  // the heartbeats of their streams came at other times
   loseOwners('one', 5000)
   loseOwners('other', 2000)
   loseOwners('third', 0)
