@@ -76,7 +76,7 @@ export const serviceSettings = {
   databaseTls: databaseTlsSetting,
   natsUrl: setting.url(
     'NATS_URL',
-    'NATS server for hints between replicas, or several of a cluster, separated by commas',
+    'NATS server for notifications between replicas, or several of a cluster, separated by commas',
     {
       schemes: ['nats', 'tls'],
       isList: true,

@@ -215,23 +215,26 @@ test('a write of kinds that are not followed waits for no other writer', async (
   })
 })
 
-test.each(['with', 'without'])('watch tells every change once and in order, %s hints', async (hints) => {
-  const [one, other] = [await streams.replica(), await streams.replica()]
-  const from = await one.head()
-  if (hints === 'without') streams.bus.stop()
-  const end = plus(from, 200)
-  const watching = [one, other].map((changeLog) => collect(changeLog.watch(from, stop().signal), end))
-  await Promise.all(
-    numbersTo(100).map((n) =>
-      write(n % 2 ? one : other, rowChange(`a${n}`), rowChange(`b${n}`, n % 3 ? { n } : null)),
-    ),
-  )
-  const [received, alsoReceived] = await Promise.all(watching)
-  expect(received?.map(({ number }) => number)).toEqual(numbersTo(200).map((n) => from.number + n))
-  const plain = (changes: typeof received) =>
-    changes?.map(({ id, json, atMs }) => [id, json.length > 0 ? JSON.parse(json.toString()) : null, atMs])
-  expect(plain(alsoReceived)).toEqual(plain(received))
-})
+test.each(['with', 'without'])(
+  'watch tells every change once and in order, %s notifications',
+  async (notifications) => {
+    const [one, other] = [await streams.replica(), await streams.replica()]
+    const from = await one.head()
+    if (notifications === 'without') streams.bus.stop()
+    const end = plus(from, 200)
+    const watching = [one, other].map((changeLog) => collect(changeLog.watch(from, stop().signal), end))
+    await Promise.all(
+      numbersTo(100).map((n) =>
+        write(n % 2 ? one : other, rowChange(`a${n}`), rowChange(`b${n}`, n % 3 ? { n } : null)),
+      ),
+    )
+    const [received, alsoReceived] = await Promise.all(watching)
+    expect(received?.map(({ number }) => number)).toEqual(numbersTo(200).map((n) => from.number + n))
+    const plain = (changes: typeof received) =>
+      changes?.map(({ id, json, atMs }) => [id, json.length > 0 ? JSON.parse(json.toString()) : null, atMs])
+    expect(plain(alsoReceived)).toEqual(plain(received))
+  },
+)
 
 test('a watcher with a gather time gets the first change at once, and then many in one message', async () => {
   const changeLog = await streams.replica()
@@ -286,13 +289,13 @@ test('a watch without changes says each second how far it is', async () => {
   expect((await messages.next()).done).toBe(true)
 })
 
-test('a sign of life follows a look at the database, also while the bus claims to be there', async () => {
+test('a heartbeat follows a poll of the database, also while the bus claims to be there', async () => {
   const db = streams.open('identity')
-  let looks = 0
+  let polls = 0
   const counting: Database = {
     ...db,
     query(query, name) {
-      if (name === 'read-changes') looks += 1
+      if (name === 'read-changes') polls += 1
       return db.query(query, name)
     },
   }
@@ -301,9 +304,9 @@ test('a sign of life follows a look at the database, also while the bus claims t
   const messages = changeLog.watch(await changeLog.head(), abort.signal)[Symbol.asyncIterator]()
   await messages.next()
   for (let turn = 0; turn < 2; turn++) {
-    const before = looks
+    const before = polls
     expect((await messages.next()).value?.changes).toEqual([])
-    expect(looks).toBeGreaterThan(before)
+    expect(polls).toBeGreaterThan(before)
   }
   abort.abort()
 })

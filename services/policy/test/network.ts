@@ -52,7 +52,7 @@ interface ListOptions {
 interface ReplicaOptions {
   readonly identity?: Source
   readonly sessions?: Source
-  /** Receives no hints: its memory is behind that of other replicas until it polls. */
+  /** Receives no notifications: its memory is behind that of other replicas until it polls. */
   readonly isDeaf?: boolean
   /** The limit of one wait for other services. Without it, only a test that fails reaches the limit. */
   readonly waitMs?: number

@@ -6,7 +6,7 @@ import { admin, as, named, networkOfFile } from './network.js'
 
 const { network, policy } = await networkOfFile()
 
-/** Counts pulls. Without pushes and hints, only reads lead to them. */
+/** Counts pulls. Without pushes and notifications, only reads lead to them. */
 function pulled({ source }: { readonly source: Source }) {
   let pulls = 0
   const counting: Source = {

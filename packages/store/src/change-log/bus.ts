@@ -6,14 +6,14 @@ import { buses, metrics } from '@overlay/process'
 import { clientContext } from '@overlay/process/client-tls'
 import type { Logger } from 'pino'
 
-/** Hints between replicas, over NATS core. Hints are lost while the bus is away: nothing may depend on one. */
+/** Notifications between replicas, over NATS core. They are lost while the bus is unavailable: nothing may depend on one. */
 export interface Bus extends AsyncDisposable {
   /** Never throws. With `gatherMs`, waits so long for further messages, which are then written at once. */
   publish(subject: string, message: object, gatherMs?: number): void
   /** Survives reconnects. `*` and `>` as in NATS. */
   subscribe(subject: string, handler: (message: unknown, subject: string) => void): Disposable
   connected(): boolean
-  /** Runs on each connect and disconnect. Hints sent in between are lost: listeners read again. */
+  /** Runs on each connect and disconnect. Notifications in between are lost: listeners read again. */
   onChange(listener: (connected: boolean) => void): Disposable
 }
 
@@ -105,7 +105,7 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
     if (stopped) return connection.close()
     nats = connection
     const onConnected = async (): Promise<void> => {
-      await connection.flush() // the server has the subscriptions: a hint published from now on arrives
+      await connection.flush() // the server has the subscriptions: a notification published from now on arrives
       setConnected(true)
       log.info({ server: connection.getServer() }, 'bus connected')
       firstConnection.abort()

@@ -1,6 +1,6 @@
 import type { Bus } from './bus.js'
 
-/** For commands that run before the services. Followers need no hints. */
+/** For commands that run before the services. Followers need no notifications. */
 export const noBus: Bus = {
   publish: () => undefined,
   subscribe: () => ({ [Symbol.dispose]: () => undefined }),

@@ -33,6 +33,9 @@ export const pkiConsumer = (source: Source): ConsumerDefinition => ({ source, ef
 export const pkiEffects: Effects = {
   kinds: [ca.kind, enrollment.kind],
 
+  // an enrollment that was requested here is expected since
+  concerns: (change) => change.kind === ca.kind || !enrollmentIn(change)?.isNew,
+
   async apply(tx, changes) {
     const last = [...new Map(changes.map((change) => [`${change.kind} ${change.id}`, change])).values()]
     const own = await applyCas(
@@ -62,7 +65,7 @@ async function applyCas(tx: Tx, changes: readonly Change[]): Promise<readonly Ro
   )
 }
 
-const enrollmentIn = payloadDecoder(enrollment)
+const enrollmentIn = payloadDecoder<typeof enrollment, { readonly isNew: boolean }>(enrollment)
 
 /** Those of identities in these changes, without deletions. */
 const enrollmentsIn = (changes: readonly Change[]): OutstandingEnrollment[] =>

@@ -20,6 +20,12 @@ interface Extra {
 const decodeIdentity = payloadDecoder<typeof identity, Extra>(identity)
 const decodeAuthenticator = payloadDecoder(authenticator)
 
+/** Identity expects what it has requested: it need not note the enrollment. */
+const asRequested = (change: RowChange): RowChange => ({
+  ...change,
+  payload: { ...change.payload, isNew: true },
+})
+
 /** What a change of identity means here. */
 interface Step {
   readonly sort: 'requested' | 'redeemed' | 'deleted'
@@ -73,10 +79,12 @@ export function identityConsumer({ source, issuer, names }: ConsumerDeps): Ident
     const ids = run.map(({ id }) => id)
     switch (run[0]?.sort) {
       case 'requested':
-        return insertEnrollments(
-          tx,
-          run.flatMap(({ wish }) => (wish ? issuer.issue(wish) : [])),
-        )
+        return (
+          await insertEnrollments(
+            tx,
+            run.flatMap(({ wish }) => (wish ? issuer.issue(wish) : [])),
+          )
+        ).map(asRequested)
       case 'redeemed':
         return endEnrollments(tx, ids)
       default:

@@ -38,7 +38,7 @@ export interface Watcher {
 const IDENTITIES = 'identity' // the schema of identities
 const SUBJECT = 'overlay.policy.service-updates'
 
-/** The replica that holds the lock stores the times. The others read what it stores, on hints and once per second. */
+/** The replica that holds the lock stores the times. The others read what it stores, on notifications and once per second. */
 export async function openServiceUpdates(
   db: Db,
   url: string,
@@ -103,8 +103,8 @@ export async function openServiceUpdates(
 
   times.adopt(await readUpdates(db, 0))
   const ticking = setInterval(turn, TICK_MS)
-  const hints = bus.subscribe(SUBJECT, (hint) => {
-    if ((hint as { batch: number }).batch > times.batch() && !lock.isHeld()) void turn()
+  const notifications = bus.subscribe(SUBJECT, (notification) => {
+    if ((notification as { batch: number }).batch > times.batch() && !lock.isHeld()) void turn()
   })
 
   return {
@@ -132,7 +132,7 @@ export async function openServiceUpdates(
     async [Symbol.asyncDispose]() {
       clearInterval(ticking)
       clearTimeout(soon)
-      hints[Symbol.dispose]()
+      notifications[Symbol.dispose]()
       wroteAt = Number.NEGATIVE_INFINITY
       await turn()
       outage[Symbol.dispose]()
