@@ -35,9 +35,8 @@ interface Definition<W> {
 
 /**
  * For creates on hot paths, by `batchInserter`: writes the rows that wait in a replica in one statement and one round
- * trip, with their audit and change rows. The write resolves to undefined where the statement
- * leaves its row out. Writes with the same id share the result. A write that fails is repeated alone, so that it harms no
- * other.
+ * trip, with their audit and change rows. The write resolves to undefined where the statement leaves its row out. Writes
+ * with the same id share the result. A write that fails is repeated alone, so that it harms no other.
  */
 export function batchWriter<W extends RowWrite>(
   changeLog: ChangeLog,
