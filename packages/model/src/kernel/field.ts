@@ -128,13 +128,11 @@ export const field = {
   /** A JSON document, replaced as a whole; filters cannot name it. With `refs`: by ids of that kind. */
   object: (o?: Options & { schema?: Schema; readonly refs?: string }): Field<object | null> => ({
     ...make<object | null>(o?.schema ?? { type: 'object' }, null, null, o),
-    json: true,
     ...(o?.refs && { refs: o.refs }),
   }),
   /** Any members, replaced as a whole; null is none. differs: keeps objects and lists. */
   map: (o?: Options): Field<Readonly<Record<string, unknown>>> => ({
     ...make<Readonly<Record<string, unknown>>>(map, null, {}, o),
-    json: true,
     store: (value) => value ?? {},
   }),
   /** Free words that role lists select by. */

@@ -119,8 +119,6 @@ export interface Field<T = unknown> {
   readonly secret?: boolean
   /** Stored; reads show it only through the view seam. */
   readonly hidden?: boolean
-  /** The column is jsonb. */
-  readonly json?: true
   store(value: T): unknown
   load(stored: unknown): T
 }

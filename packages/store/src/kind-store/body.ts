@@ -1,5 +1,5 @@
 import { type Entity, type Field, memberAt, type Tags } from '@overlay/model'
-import type { AnyRow, AnyValues } from './row.js'
+import { type AnyRow, type AnyValues, membersIn } from './row.js'
 import { refuseLarge, tagsOf } from './sizes.js'
 
 type Json = Readonly<Record<string, unknown>>
@@ -54,7 +54,7 @@ export function updatedValues(
   mask: ReadonlySet<string>,
 ): { values: AnyValues; tags: Tags; names: ReadonlySet<string> } {
   const { values: changed, names } = changedValues(entity, json, mask)
-  const stored = before as unknown as Json
+  const stored = membersIn(before)
   const members = Object.keys(entity.fields).map((name) => [
     name,
     names.has(name) ? changed[name] : stored[name],

@@ -6,7 +6,7 @@ import { idsByKind } from '../change-log/deleted-entities.js'
 import type { Kind } from './kind.js'
 import { idsIn } from './references.js'
 import { renderingOf } from './rendering.js'
-import { type AnyRow, columnOf, tableOf } from './row.js'
+import { type AnyRow, columnOf, membersIn, tableOf } from './row.js'
 import type { Names } from './seams.js'
 
 /** What reads select besides text: the values that rendering and the view need. */
@@ -88,7 +88,7 @@ export async function namesFor(
   for (const name of names) {
     const { ref, rolesOf } = fields[name] ?? {}
     for (const row of rows) {
-      const value = (row as unknown as Members)[name]
+      const value = membersIn(row)[name]
       if (ref && value && !(nameMember(name) in row)) references.push({ kind: ref, id: value as string })
       if (rolesOf && value) for (const id of idsIn(value as string[])) references.push({ kind: rolesOf, id })
     }
@@ -109,7 +109,7 @@ export function membersOf(
   row: AnyRow,
   namesByKind: NamesByKind,
 ): Members {
-  const values = row as unknown as Members
+  const values = membersIn(row)
   const wire: Members = {}
   for (const name of names) {
     const { ref, rolesOf } = fields[name] ?? {}

@@ -13,7 +13,7 @@ import sql, { join } from 'sql-template-tag'
 import { namesIn, required, type Store } from './kind.js'
 import { listRows, type Page, queryOf, rowsOf } from './list-rows.js'
 import { fittingRows } from './page-size.js'
-import { allOf, columnsOf, numberOf, rowOf, tableOf, wholeOf } from './row.js'
+import { allOf, columnsOf, membersIn, numberOf, rowOf, tableOf, wholeOf } from './row.js'
 import type { ViewRequest } from './seams.js'
 import { roleFilterOf, selectionOf } from './select.js'
 import { shownOf, showRows } from './show-rows.js'
@@ -79,7 +79,7 @@ export function reads({ changeLog: { db }, kinds, kindOf, names }: Store): Reads
         sql`select ${columnsOf(entity)} from ${tableOf(entity)} where id = ${id}`,
       )
       if (!rows[0]) return noRows // wire: an unknown parent has an empty list
-      const row = rowOf(entity, rows[0]) as unknown as Record<string, unknown>
+      const row = membersIn(rowOf(entity, rows[0]))
       const entries = (row[by] ?? []) as string[]
       if (!entity.fields[by]?.rolesOf) return { ...noRows, ids: entries }
       return { ...noRows, roles: [{ roles: entries, semantic: String(row.semantic) }] }

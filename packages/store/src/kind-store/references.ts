@@ -11,7 +11,7 @@ import {
 import { LOOK_UP_TRIES } from '../limits.js'
 import type { Tx } from '../postgres/database.js'
 import type { Store } from './kind.js'
-import { type AnyRow, columnsOf, rowOf, tableOf } from './row.js'
+import { type AnyRow, columnsOf, membersIn, rowOf, tableOf } from './row.js'
 import type { LockedReferences } from './seams.js'
 
 /** What a write refers to. Entities of other services have been looked up at their owners. */
@@ -105,7 +105,7 @@ export async function lockReferences(
       )
       if (fixed.length === 0) return
       const members = [...before].flatMap((row) =>
-        fixed.map(([name, field]) => [field, (row as unknown as Record<string, unknown>)[name]] as const),
+        fixed.map(([name, field]) => [field, membersIn(row)[name]] as const),
       )
       await read(idsByKind(referencesIn(members)), empty)
     },
@@ -140,7 +140,7 @@ export const membersOf = (
 ): (readonly [Field, unknown])[] =>
   Object.entries(fields)
     .filter(([name]) => written.has(name))
-    .map(([name, field]) => [field, (values as Readonly<Record<string, unknown>>)[name]])
+    .map(([name, field]) => [field, membersIn(values)[name]])
 
 /** The ids that roles name. */
 export const idsIn = (roles: readonly string[]): string[] =>

@@ -38,10 +38,26 @@ export const columnOf = (name: string, { column }: Field): string => column ?? s
 const base = ['id', 'tags', 'is_system', 'created_at', 'updated_at']
 
 /** The columns of a kind by name: a later migration may have added others. */
-export const columnsOf = memoized((entity: Entity): Sql => {
-  const own = Object.entries(entity.fields).map(([name, field]) => columnOf(name, field))
-  return raw([...base, ...own].join(', '))
-})
+export const columnsOf = memoized((entity: Entity): Sql => raw(columnNamesOf(entity).join(', ')))
+
+/** The same, for statements in which other tables have these names, too. */
+export const qualifiedColumnsOf = memoized(
+  (entity: Entity): Sql =>
+    raw(
+      columnNamesOf(entity)
+        .map((name) => `${tableOf(entity).text}.${name}`)
+        .join(', '),
+    ),
+)
+
+const columnNamesOf = ({ fields }: Entity): readonly string[] => [
+  ...base,
+  ...Object.entries(fields).map(([name, field]) => columnOf(name, field)),
+]
+
+/** The members of a row by their names. */
+export const membersIn = (row: object): Readonly<Record<string, unknown>> =>
+  row as Readonly<Record<string, unknown>>
 
 /** A database row with the names of the definition. */
 export function rowOf(entity: Entity, stored: QueryResultRow): AnyRow {
@@ -82,7 +98,7 @@ function plainWithoutTimes(
   entity: Entity,
   row: Pick<BaseRow, 'id' | 'tags' | 'isSystem'>,
 ): Record<string, unknown> {
-  const members = row as unknown as Record<string, unknown>
+  const members = membersIn(row)
   const plain: Record<string, unknown> = { id: row.id }
   for (const { name, field } of ownFieldsOf(entity)) if (!field.secret) plain[name] = members[name]
   plain.tags = row.tags
@@ -105,7 +121,7 @@ export function columnValues(
 
 /** A member of a new row as it is stored. An absent one gets its fallback. */
 function storedValue(field: Field, name: string, values: object): unknown {
-  const value = (values as Readonly<Record<string, unknown>>)[name]
+  const value = membersIn(values)[name]
   return field.store(value === undefined ? field.fallback : value)
 }
 

@@ -18,6 +18,7 @@ import {
   columnValues,
   insertListSql,
   isAll,
+  qualifiedColumnsOf,
   rowOf,
   tableOf,
 } from './row.js'
@@ -307,10 +308,8 @@ function updateSql(entity: Entity, rows: readonly GatheredRow[]): Sql | undefine
            updated_at = clock_timestamp()
       from jsonb_populate_recordset(null::${table}, ${listOf(entity, rows)}::jsonb) as entry
      where ${table}.id = entry.id and ${among}
- returning ${raw([...baseColumns, ...columns.slice(1)].map((column) => `${table.text}.${column}`).join(', '))}`
+ returning ${qualifiedColumnsOf(entity)}`
 }
-
-const baseColumns = ['id', 'tags', 'is_system', 'created_at', 'updated_at']
 
 const deleteSql = (entity: Entity, rows: readonly GatheredRow[]): Sql | undefined =>
   rows.length === 0
