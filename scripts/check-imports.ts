@@ -1,8 +1,7 @@
 // Rules of imports; `node scripts/check-imports.ts` prints what breaks them:
 // - Files form no cycles, types included.
 // - Folders form no cycles either. A folder is the files directly in it; those in folders below it are not part of it.
-//   A package's table of constants, src/limits.ts, belongs to no folder: all of them may import it.
-// - scripts/known-cycles lists what is left of cycles; nothing is added to it.
+//   A table of constants, limits.ts, belongs to no folder: all of them may import it.
 // - Imports between packages name what `exports` in package.json offers.
 // Tests and generated code are left out.
 import { globSync, readFileSync } from 'node:fs'
@@ -51,7 +50,7 @@ function foldersOf(imports: Graph): Graph {
     const folder = dirname(file)
     const found = folders.get(folder) ?? new Set()
     for (const other of others)
-      if (dirname(other) !== folder && !other.endsWith('/src/limits.ts')) found.add(dirname(other))
+      if (dirname(other) !== folder && !other.endsWith('/limits.ts')) found.add(dirname(other))
     folders.set(folder, found)
   }
   return folders
@@ -77,10 +76,6 @@ function cyclesIn(graph: Graph): string[] {
 }
 
 const imports: Graph = new Map([...files].map((file) => [file, importsOf(file)]))
-const cycles = new Set([...cyclesIn(imports), ...cyclesIn(foldersOf(imports))])
-const known = new Set(readFileSync('scripts/known-cycles', 'utf8').split('\n').filter(Boolean))
-for (const cycle of cycles.difference(known)) faults.push(`cycle: ${cycle}`)
-for (const cycle of known.difference(cycles))
-  console.log(`${cycle} is no cycle any more: remove it from scripts/known-cycles`)
+for (const cycle of [...cyclesIn(imports), ...cyclesIn(foldersOf(imports))]) faults.push(`cycle: ${cycle}`)
 for (const fault of faults) console.error(fault)
 if (faults.length > 0) process.exit(1)

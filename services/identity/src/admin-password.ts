@@ -6,7 +6,7 @@ import {
   passwordUsage,
   readPasswordArguments,
 } from './password-command/password-command.js'
-import { resetPassword } from './reset-password.js'
+import { resetPassword } from './password-command/reset-password.js'
 import { initSettings } from './settings.js'
 
 const command = 'node services/identity/dist/admin-password.js'

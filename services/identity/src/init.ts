@@ -8,7 +8,7 @@ import { defaultHashing, type HashSettings, openHashing } from './credentials/ha
 import { brokenByName, noRules, randomPassword, soundPassword } from './domain/passwords.js'
 import { defaultAdminUsername, lockDefaultAdmin } from './store/default-admin.js'
 
-export { type ResetOptions, type ResetResult, resetPassword } from './reset-password.js'
+export { type ResetOptions, type ResetResult, resetPassword } from './password-command/reset-password.js'
 
 export interface InitOptions {
   readonly databaseUrl: string

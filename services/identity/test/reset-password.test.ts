@@ -3,7 +3,7 @@ import { type TestDatabase, testDatabase, withClient } from '@overlay/launcher/t
 import pino from 'pino'
 import { expect, test } from 'vitest'
 import { initIdentity } from '../src/init.js'
-import { type ResetOptions, resetPassword } from '../src/reset-password.js'
+import { type ResetOptions, resetPassword } from '../src/password-command/reset-password.js'
 import { hashing } from './identity.js'
 
 const log = pino({ enabled: false })

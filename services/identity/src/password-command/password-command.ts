@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import type { ResetOptions, ResetResult } from '../reset-password.js'
+import type { ResetOptions, ResetResult } from './reset-password.js'
 
 export { askPassword } from './ask-password.js'
 
