@@ -1,15 +1,18 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Of those with other processes and foreign programs, whose waits other files fill. */
+/** Of files whose waits others fill. */
 const longest = [
+  'tests/key-rotation',
+  'tests/ports',
   'cluster/upgrade',
   'interop/enrollment',
-  'tests/key-rotation',
   'cluster/cluster',
   'interop/traffic',
   'kubernetes/manifests',
-  'tests/ports',
 ]
+
+/** Their foreign programs are built while other tests run. */
+const foreign = /test-e2e\/(cluster|interop|kubernetes)\//
 
 const projects = ['e2e', 'manifests', 'service', 'unit', 'compiled']
 
@@ -22,5 +25,6 @@ export class LongestFirst extends BaseSequencer {
 
 function rankOf({ project, moduleId }: TestSpecification): number {
   const at = longest.findIndex((name) => moduleId.endsWith(`${name}.test.ts`))
-  return projects.indexOf(project.name) * 100 + (at < 0 ? longest.length : at)
+  const group = 2 * projects.indexOf(project.name) + Number(project.name === 'e2e' && foreign.test(moduleId))
+  return 100 * group + (at < 0 ? longest.length : at)
 }

@@ -40,10 +40,9 @@ async function lendNetworks(): Promise<() => Promise<void>> {
 /** Prepares foreign programs while other tests run. */
 function prepare(): () => void {
   if (process.env.CI !== 'true') return () => undefined // a run of some tests needs few of them
-  const args = ['-n', '19', ...node, 'test-e2e/interop/prepare.ts']
-  const preparing = spawn('nice', args, { cwd: root, stdio: 'ignore', detached: true })
-  preparing.on('error', () => undefined) // without `nice`, tests prepare what they need
-  let isRunning = preparing.pid !== undefined
+  const [command, ...args] = [...node, 'test-e2e/interop/prepare.ts']
+  const preparing = spawn(command, args, { cwd: root, stdio: 'ignore', detached: true })
+  let isRunning = true
   preparing.on('exit', () => {
     isRunning = false
   })

@@ -1,3 +1,4 @@
+import { buildCommit, formerRelease } from '../cluster/former-release.js'
 import { kustomize } from '../kubernetes/kustomize.js'
 import { validator } from '../kubernetes/validate.js'
 import { goProgram, goVersions } from './go.js'
@@ -5,6 +6,13 @@ import { jvmProgram } from './jvm.js'
 import { cSdk, pythonWith } from './python.js'
 
 // Prepares the foreign programs of the tests before these need them. What fails here is tried again there, and reported.
-const all = [kustomize, validator, jvmProgram, () => pythonWith(cSdk)]
+const formerImage = async () => buildCommit(await formerRelease())
+const all: (() => Promise<unknown>)[] = [
+  kustomize,
+  formerImage,
+  validator,
+  jvmProgram,
+  () => pythonWith(cSdk),
+]
 for (const version of goVersions) all.push(() => goProgram(version))
 for (const prepare of all) await prepare().catch(() => undefined)

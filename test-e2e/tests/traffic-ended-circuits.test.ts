@@ -17,7 +17,7 @@ let traffic: Traffic
 let near: TestRouter
 let far: TestRouter
 beforeAll(async () => {
-  traffic = await startTraffic({ shared: true })
+  traffic = await startTraffic({ sessions: 2 })
   const [first, second] = traffic.network.controllers
   // each is known to one replica only
   near = await traffic.router('near', { hasLinks: true, controllers: [first ?? ''] })
