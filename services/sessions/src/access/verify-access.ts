@@ -5,7 +5,7 @@ import { batch, type Database } from '@overlay/store/postgres'
 import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
 import { VERIFY_ACCESS_MS } from '../domain/limits.js'
 import { AccessRefused, type CheckAccess, type CheckRouter } from '../domain/router-access.js'
-import { sessionsByToken } from '../store/session-by-token.js'
+import { sessionsByToken } from '../store/session.js'
 import type { ApiSessions } from './api-sessions.js'
 
 export interface AccessCheckDeps {

@@ -1,12 +1,12 @@
 import { edgeErrorCode, type Message, type Outgoing } from '@overlay/channel'
 import { boundedLines, noteFullQueue, usualLimits } from '@overlay/process'
+import { failureOf, tracing } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { answer, refused } from '../channel/replies.js'
 import type { RouterChannel } from '../channel/router-channel.js'
 import { MAX_DIALS } from '../domain/limits.js'
 import { AccessRefused } from '../domain/router-access.js'
 import type { Circuits, OpenedCircuit } from './circuits.js'
-import { traced } from './traced.js'
 
 /** A request of a router for a circuit. */
 export interface Dial<T extends OpenedCircuit> {
@@ -71,4 +71,21 @@ export function openDials({ end, log }: DialDeps) {
 
   return <T extends OpenedCircuit>(message: Message, router: RouterChannel, dial: Dial<T>): void =>
     void respond(message, router, dial)
+}
+
+/** Serves a request of a router as the first span of a trace. */
+async function traced<T>(name: string, work: () => Promise<T>): Promise<T> {
+  if (!tracing) return work()
+  const span = tracing.request(name)
+  const outcome = { name, attributes: {} }
+  return span.run(async () => {
+    try {
+      const result = await work()
+      span.end(outcome)
+      return result
+    } catch (err) {
+      span.end(outcome, err instanceof AccessRefused ? { code: err.name, isError: false } : failureOf(err))
+      throw err
+    }
+  })
 }

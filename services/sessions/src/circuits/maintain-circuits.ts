@@ -10,8 +10,8 @@ import {
   UNROUTES_KEPT_SECONDS,
 } from '../domain/limits.js'
 import { ended } from '../store/end-circuits.js'
-import { forgetEnded } from '../store/ended-terminator.js'
 import { idsLeftMoving, idsOverLink } from '../store/move-circuits.js'
+import { forgetEnded } from '../store/terminator.js'
 import { pruneUnroutes } from '../store/unroute.js'
 import { endRouters } from '../store/verify-circuits.js'
 import type { CircuitDeps } from './circuit-deps.js'

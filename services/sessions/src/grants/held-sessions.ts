@@ -10,8 +10,8 @@ import {
 } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import { MOST_ENDED, SESSION_ROW_BYTES } from '../domain/limits.js'
-import type { SessionKey } from '../store/held-session.js'
 import type { SessionRow } from '../store/insert-session.js'
+import type { SessionKey } from '../store/session.js'
 import type { Entries, Entry } from './grant-cache.js'
 
 /** Sessions that exist, in the entries of their identities, so that a second create need not look them up. */

@@ -1,6 +1,6 @@
 import type { Position } from '@overlay/rpc'
 import { type Appended, headFor, type RowChange } from '@overlay/store/change-log'
-import type { Db, Tx } from '@overlay/store/postgres'
+import { batch, type Database, type Db, type Tx } from '@overlay/store/postgres'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import type { Scope } from '../domain/revocation.js'
 import type { SessionAccess } from '../domain/session-access.js'
@@ -126,3 +126,54 @@ export async function saveGrants(
     'save-grants',
   )
 }
+
+export interface TokenSession {
+  readonly id: string
+  readonly token: string
+  readonly type: 'Dial' | 'Bind'
+  readonly apiSessionId: string
+  readonly identityId: string
+  readonly serviceId: string
+}
+
+/** Finds sessions by token; concurrent requests are batched. */
+export function sessionsByToken(db: Database): (token: string) => Promise<TokenSession | undefined> {
+  return batch<string, TokenSession | undefined>(async (tokens) => {
+    const { rows } = await db.query<TokenSession>(
+      sql`
+      select id, token, type, api_session_id as "apiSessionId", identity_id as "identityId", service_id as "serviceId"
+        from session where token = any(${tokens})`,
+      'sessions-by-token',
+    )
+    const byToken = new Map(rows.map((row) => [row.token, row]))
+    return tokens.map((token) => byToken.get(token))
+  })
+}
+
+/** A session that an API session may have. */
+export interface SessionKey {
+  readonly apiSessionId: string
+  readonly serviceId: string
+  readonly type: 'Dial' | 'Bind'
+}
+
+export interface HeldSession {
+  readonly id: string
+  readonly token: string
+}
+
+/** Finds sessions. Concurrent calls are batched. */
+export const heldSessions = (db: Database) =>
+  batch<SessionKey, HeldSession | undefined>(async (keys) => {
+    const { rows } = await db.query<HeldSession & { place: number }>(
+      sql`
+      select id, token, place::int - 1 as place
+        from unnest(${keys.map(({ apiSessionId }) => apiSessionId)}::text[],
+                    ${keys.map(({ serviceId }) => serviceId)}::text[], ${keys.map(({ type }) => type)}::text[])
+             with ordinality as key (api_session, service, kind, place)
+        join session on api_session_id = api_session and service_id = service and type = kind`,
+      'held-sessions',
+    )
+    const found = new Map(rows.map((row) => [row.place, row]))
+    return keys.map((_, place) => found.get(place))
+  })

@@ -6,8 +6,8 @@ import { batch } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import sql, { type Sql } from 'sql-template-tag'
 import { ORPHAN_PAGE, ORPHAN_SWEEP_MS } from '../domain/limits.js'
-import { rememberEnded } from '../store/ended-terminator.js'
 import { haveTerminators, ORPHANED, orphanedTerminators, WITHOUT_PLACE } from '../store/router-terminator.js'
+import { rememberEnded } from '../store/terminator.js'
 import type { EndCircuits, WriteDeps } from './create-terminators.js'
 
 export interface SessionEndDeps extends WriteDeps {

@@ -5,13 +5,13 @@ import type { Actor } from '@overlay/store/change-log'
 import { deleteRows } from '@overlay/store/kind-store'
 import { batch } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-import { rememberEnded } from '../store/ended-terminator.js'
 import {
   type InvalidTerminator,
   lockSessions,
   storedTerminators,
   unchangedSince,
 } from '../store/router-terminator.js'
+import { rememberEnded } from '../store/terminator.js'
 import { actorOf } from './actor.js'
 import type { EndCircuits, WriteDeps } from './create-terminators.js'
 

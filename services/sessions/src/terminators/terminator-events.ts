@@ -5,7 +5,7 @@ import type { Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import { MAX_PENDING_EVENTS } from '../domain/limits.js'
 import type { RouterPresence } from '../routers/router-presence.js'
-import { countTerminators, type TerminatorCount } from '../store/terminator-count.js'
+import { countTerminators, type TerminatorCount } from '../store/terminator.js'
 
 type Plain = PlainOf<typeof terminator>
 

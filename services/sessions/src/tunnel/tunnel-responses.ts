@@ -4,7 +4,7 @@ import {
   TerminatorPrecedence,
 } from '@overlay/channel'
 import { REFRESH_MARGIN_SECONDS } from '../domain/limits.js'
-import type { HeldSession } from '../store/held-session.js'
+import type { HeldSession } from '../store/session.js'
 import type { RouterSession } from './router-sessions.js'
 
 export const apiSessionAnswer = ({

@@ -3,7 +3,7 @@ import { type Context, Fault, type Methods, ownContext, type SessionsServiceServ
 import type { Database } from '@overlay/store/postgres'
 import { TUNNEL_CALL_MS } from '../domain/limits.js'
 import { AccessRefused, type CheckRouter } from '../domain/router-access.js'
-import { type HeldSession, heldSessions } from '../store/held-session.js'
+import { type HeldSession, heldSessions } from '../store/session.js'
 import type { RouterSession } from './router-sessions.js'
 
 export interface TunnelSessionDeps {
