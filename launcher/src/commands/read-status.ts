@@ -14,7 +14,7 @@ import { type FullQueue, fullQueuesIn, type Outstanding, outstandingIn } from '.
 
 /** The state of an installation. Times are in ISO 8601. */
 export interface Status {
-  /** `none`: there is no installation in the home. `unhealthy`: a process is not ready, or a gateway does not hear a part. */
+  /** `none`: there is no installation in the home. `unhealthy`: a process is not ready, or a component that a gateway follows is silent. */
   readonly state: 'none' | 'stopped' | 'starting' | 'unhealthy' | 'healthy'
   readonly home: string
   /** Of the last start. */

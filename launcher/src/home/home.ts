@@ -104,7 +104,7 @@ async function takeLock(directory: string): Promise<void> {
   await writeFile(own, String(process.pid), { mode: 0o600 })
   try {
     while (!(await isLinked(own, file))) {
-      const judged = await readFile(file, 'utf8').catch(ignoreMissing)
+      const expected = await readFile(file, 'utf8').catch(ignoreMissing)
       const pid = await runningLauncher(directory)
       if (pid !== undefined) {
         const address = await readFile(join(directory, addressFile), 'utf8').catch(() => '')
@@ -113,23 +113,23 @@ async function takeLock(directory: string): Promise<void> {
           `already running${at}: process ${pid} uses OVERLAY_HOME ${directory}; stop it (kill ${pid}), or set OVERLAY_HOME to another directory`,
         )
       }
-      await removeStaleLock(file, judged)
+      await removeStaleLock(file, expected)
     }
   } finally {
     await rm(own)
   }
 }
 
-/** Removes a lock that was judged to be stale. The lock of a launcher that was faster stays. */
-export async function removeStaleLock(file: string, judged: string | undefined): Promise<void> {
-  if ((await readFile(file, 'utf8').catch(ignoreMissing)) !== judged) return
+/** Removes a stale lock, whose content is `expected`. The lock of a launcher that was faster stays. */
+export async function removeStaleLock(file: string, expected: string | undefined): Promise<void> {
+  if ((await readFile(file, 'utf8').catch(ignoreMissing)) !== expected) return
   const stale = `${file}.${process.pid}.stale`
   try {
     await rename(file, stale) // unlike a removal, it shows which lock it has taken away
   } catch (err) {
     return ignoreMissing(err as NodeJS.ErrnoException)
   }
-  if ((await readFile(stale, 'utf8')) !== judged) await isLinked(stale, file)
+  if ((await readFile(stale, 'utf8')) !== expected) await isLinked(stale, file)
   await rm(stale)
 }
 

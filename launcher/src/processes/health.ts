@@ -44,7 +44,7 @@ export async function readinessOf(ops: string): Promise<Health> {
   return (answer && healthIn(answer.body)) ?? { ready: false, checks: { process: 'does not answer' } }
 }
 
-/** Whether a process is ready and hears the parts that it follows: a gateway is ready without them. */
+/** Whether a process is ready and receives the changes of the components that it follows: a gateway is ready without them. */
 export const isHealthy = ({ ready, checks }: Health): boolean =>
   ready && !Object.values(checks).includes('silent')
 

@@ -84,16 +84,16 @@ export async function planInstances({
         const name = scale[part] > 1 ? `${part}-${at + 1}` : part
         const listenOf = async (): Promise<string> => {
           if (part !== 'gateway') return `unix:${join(sockets, `${name}.sock`)}`
-          return socket ? loopback() : settings.listen
+          return socket ? freeLoopbackAddress() : settings.listen
         }
         const ctrlListenOf = async (): Promise<string | undefined> => {
           if (part !== 'sessions') return undefined
-          return ctrlSocket ? loopback() : settings.ctrlListen
+          return ctrlSocket ? freeLoopbackAddress() : settings.ctrlListen
         }
         return {
           part,
           name,
-          ops: await loopback(),
+          ops: await freeLoopbackAddress(),
           listen: await listenOf(),
           tls: await certificateOf(name, part),
           ctrlListen: await ctrlListenOf(),
@@ -192,7 +192,7 @@ const SHARED_SOCKETS = 'OVERLAY_SHARED_SOCKETS'
 /** Descriptor 3 is the pipe of the launcher. */
 const FIRST_SOCKET = 4
 
-const loopback = async (): Promise<string> => `127.0.0.1:${await freePort()}`
+const freeLoopbackAddress = async (): Promise<string> => `127.0.0.1:${await freePort()}`
 
 /** Addresses with the port of the first one and those that follow it. */
 export function consecutive(first: string, count: number): string[] {

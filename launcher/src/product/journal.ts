@@ -12,7 +12,7 @@ export interface Journal {
   readonly log: Log
   /** A step of start or stop. */
   step(line: string): void
-  /** Something that an operator should look at, such as the restart of a process. */
+  /** Something that needs an operator, such as the restart of a process. */
   warn(line: string): void
   /** The start has failed. The caller shows the error. */
   failed(err: unknown): void

@@ -152,7 +152,7 @@ async function start(
   const directories = { OVERLAY_DATABASE_TLS: databaseTls, OVERLAY_NATS_TLS: natsTls }
   for (const line of await unreadableTls(directories, processAccount)) warn(`warning: ${line}`)
   if (settings.natsUrl !== undefined) await checkBus(settings.natsUrl, settings.natsTls, warn)
-  const [ownerUrl, natsUrl] = await all([
+  const [ownerUrl, natsUrl] = await settleAll([
     databaseUrl ?? launch('postgres', launchPostgres(home, logLimits(settings), warn)),
     settings.natsUrl ?? launch('bus', launchBus(certificates)),
   ])
@@ -274,7 +274,7 @@ async function startProcesses(
     processes.set(name, supervise(running, start, warn))
     step(`${name} is ready`)
   }
-  await all(
+  await settleAll(
     planned.map((plan) =>
       startOne(plan).catch((err: unknown) => {
         failed.abort(err)
@@ -302,7 +302,7 @@ async function untilReadyOrEnded(
 }
 
 /** Like Promise.all, but waits for all promises even if one fails, so that everything can be stopped. */
-async function all<const T extends readonly unknown[]>(
+async function settleAll<const T extends readonly unknown[]>(
   promises: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
   await Promise.allSettled(promises)

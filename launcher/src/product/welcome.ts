@@ -15,11 +15,11 @@ export async function welcome(
 ): Promise<string> {
   const [caFile, passwordFile] = [join(home, files.caFile), join(home, files.passwordFile)]
   const hasFile = await exists(passwordFile)
-  const login = ['ziti edge login', address, '-u', word(admin.username)]
+  const login = ['ziti edge login', address, '-u', quoteWord(admin.username)]
   const shown = isTerminal ? admin.password : undefined
-  if (shown !== undefined) login.push('-p', word(shown))
-  else if (hasFile) login.push('-p', `"$(cat ${word(passwordFile)})"`)
-  login.push('--ca', word(caFile))
+  if (shown !== undefined) login.push('-p', quoteWord(shown))
+  else if (hasFile) login.push('-p', `"$(cat ${quoteWord(passwordFile)})"`)
+  login.push('--ca', quoteWord(caFile))
   const password = admin.created
     ? 'the one that was given'
     : 'as in the database; npm run admin-password sets a new one'
@@ -53,5 +53,5 @@ export function ignoredCredentials(
 }
 
 /** Quotes a word for the shell. */
-const word = (text: string): string =>
+const quoteWord = (text: string): string =>
   /^[\w./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`

@@ -81,7 +81,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
 
   const server = createServer({ noDelay: true }, (socket) => {
     connections.add(socket)
-    socket.on('error', () => socket.destroy()) // the client went away; `close` follows
+    socket.on('error', () => socket.destroy()) // the connection is lost; `close` follows
     socket.on('close', () => connections.delete(socket))
     // wire: the first line precedes TLS
     socket.write(`INFO ${JSON.stringify(info)}\r\n`, (err) => {
@@ -110,7 +110,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
         setTimeout(() => socket.destroy(), BROKER_CLOSE_MS).unref()
       }
     })
-    socket.on('error', () => socket.destroy()) // the client went away; `close` follows
+    socket.on('error', () => socket.destroy()) // the connection is lost; `close` follows
     socket.on('close', () => {
       clearTimeout(loginTimer)
       clients.delete(socket)

@@ -13,31 +13,31 @@ interface Problem {
   readonly isWrongSetting: boolean
 }
 
-const wrong = (reason: string): Problem => ({ reason, isWrongSetting: true })
-const away = (reason: string): Problem => ({ reason, isWrongSetting: false })
+const wrongSetting = (reason: string): Problem => ({ reason, isWrongSetting: true })
+const unavailable = (reason: string): Problem => ({ reason, isWrongSetting: false })
 
-const untrusted = wrong('its certificate is not trusted')
+const untrusted = wrongSetting('its certificate is not trusted')
 
 const network: Readonly<Record<string, Problem>> = {
-  ECONNREFUSED: away('connection refused: start the server, or correct host and port'),
+  ECONNREFUSED: unavailable('connection refused: start the server, or correct host and port'),
   // also instead of the alert about a missing client certificate, if it is overtaken
-  ECONNRESET: away(
+  ECONNRESET: unavailable(
     'the server closed the connection: check that host and port are those of this server, and the client certificate if it requires one',
   ),
-  ENOTFOUND: wrong('unknown host: correct the host, or check the name service of this machine'),
-  EAI_AGAIN: away('the name service of this machine does not answer, so the host is unknown'),
-  ETIMEDOUT: away('no answer: check host, port and firewalls'),
-  EHOSTUNREACH: away('no route to the host: check host and network'),
-  ENETUNREACH: away('no route to the host: check host and network'),
+  ENOTFOUND: wrongSetting('unknown host: correct the host, or check the name service of this machine'),
+  EAI_AGAIN: unavailable('the name service of this machine does not answer, so the host is unknown'),
+  ETIMEDOUT: unavailable('no answer: check host, port and firewalls'),
+  EHOSTUNREACH: unavailable('no route to the host: check host and network'),
+  ENETUNREACH: unavailable('no route to the host: check host and network'),
   SELF_SIGNED_CERT_IN_CHAIN: untrusted,
   DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
-  ERR_TLS_CERT_ALTNAME_INVALID: wrong(
+  ERR_TLS_CERT_ALTNAME_INVALID: wrongSetting(
     'its certificate is for another host: use the host name of the certificate',
   ),
-  CERT_HAS_EXPIRED: wrong('its certificate has expired: renew it there'),
-  CERT_NOT_YET_VALID: wrong('its certificate is not valid yet: check the clocks'),
+  CERT_HAS_EXPIRED: wrongSetting('its certificate has expired: renew it there'),
+  CERT_NOT_YET_VALID: wrongSetting('its certificate is not valid yet: check the clocks'),
 }
 
 /** The server refuses the certificate of this side. Versions of OpenSSL name alerts differently. */
@@ -70,30 +70,32 @@ export function databaseProblem(err: unknown, url: string): Problem | undefined 
   const refused = refusal && userIn(textOf(refusal))
   const isRole = refused !== undefined && refused !== user
   const problems: Readonly<Record<string, Problem>> = {
-    '28P01': wrong(
+    '28P01': wrongSetting(
       isRole
         ? `wrong password for role ${refused}: set OVERLAY_HOME to the directory of the installation that uses this database`
         : `wrong password for user ${user}`,
     ),
-    '28000': wrong(
+    '28000': wrongSetting(
       `the server does not admit user ${refused ?? user} (${textOf(refusal)}): ${admission(textOf(refusal))}`,
     ),
-    '3D000': wrong(
+    '3D000': wrongSetting(
       `there is no database ${database}: run create database ${database} owner ${user}, or correct the name`,
     ),
-    '42501': wrong(`user ${user} lacks rights (${textOf(err)}): the user must own database ${database}`),
-    '53100': wrong('the disk of the database server is full'),
-    '53300': away('the server has too many connections: raise its max_connections'),
-    '57P03': away('the server is starting or stopping: try again'),
+    '42501': wrongSetting(
+      `user ${user} lacks rights (${textOf(err)}): the user must own database ${database}`,
+    ),
+    '53100': wrongSetting('the disk of the database server is full'),
+    '53300': unavailable('the server has too many connections: raise its max_connections'),
+    '57P03': unavailable('the server is starting or stopping: try again'),
   }
   const code = codeIn(err, (code) => code in problems || isKnown(code))
   const alert = alertOf(code)
   const problem =
     problems[code] ??
     (network[code] === untrusted
-      ? wrong(`${untrusted.reason}: put its authority into ca.crt in ${databaseTls}`)
+      ? wrongSetting(`${untrusted.reason}: put its authority into ca.crt in ${databaseTls}`)
       : undefined) ??
-    (alert ? wrong(`${alert} ${databaseTls}`) : undefined) ??
+    (alert ? wrongSetting(`${alert} ${databaseTls}`) : undefined) ??
     network[code] ??
     byMessage.find(([pattern]) => pattern.test(textOf(err)))?.[1]
   return (
@@ -117,23 +119,28 @@ const admission = (text: string): string =>
         : 'correct the user, or allow it in pg_hba.conf'
 
 const byMessage: readonly (readonly [RegExp, Problem])[] = [
-  [/connect ENOENT/, away('there is no socket: start the server, or correct the directory')],
+  [/connect ENOENT/, unavailable('there is no socket: start the server, or correct the directory')],
   [
     /connect EACCES/,
-    wrong('permission denied for its socket: allow the user of the launcher to enter the directory'),
+    wrongSetting('permission denied for its socket: allow the user of the launcher to enter the directory'),
   ],
   [
     /timeout expired|timeout exceeded when trying to connect/,
-    away('no answer within 5 s: check host, port and firewalls'),
+    unavailable('no answer within 5 s: check host, port and firewalls'),
   ],
   [
     /does not support SSL/,
-    wrong('the server has no TLS: set ssl = on there, or sslmode=disable in the URL, which protects nothing'),
+    wrongSetting(
+      'the server has no TLS: set ssl = on there, or sslmode=disable in the URL, which protects nothing',
+    ),
   ],
-  [/password must be a (non-empty )?string/, wrong('the server requires a password, and the URL has none')],
+  [
+    /password must be a (non-empty )?string/,
+    wrongSetting('the server requires a password, and the URL has none'),
+  ],
   [
     /Connection terminated/,
-    away('the server closed the connection: check that host and port are those of this server'),
+    unavailable('the server closed the connection: check that host and port are those of this server'),
   ],
 ]
 
@@ -145,14 +152,16 @@ export function busProblem(err: unknown, urls: string): Problem {
   const text = textOf(err)
   const { reason, isWrongSetting } =
     network[code] ??
-    (alert ? wrong(`${alert} OVERLAY_NATS_TLS`) : undefined) ??
+    (alert ? wrongSetting(`${alert} OVERLAY_NATS_TLS`) : undefined) ??
     (/authoriz|authentic/i.test(`${(err as Failure).name} ${text}`)
-      ? wrong('it refuses user and password')
+      ? wrongSetting('it refuses user and password')
       : /timeout/i.test(text)
-        ? away('no answer within 2 s: check host, port and firewalls')
+        ? unavailable('no answer within 2 s: check host, port and firewalls')
         : /tls|certificate/i.test(text)
-          ? wrong(`TLS fails (${text}): the scheme is tls:// if the server requires TLS, otherwise nats://`)
-          : away(text))
+          ? wrongSetting(
+              `TLS fails (${text}): the scheme is tls:// if the server requires TLS, otherwise nats://`,
+            )
+          : unavailable(text))
   const advice =
     reason === untrusted.reason
       ? ': put its authority into ca.crt in the directory OVERLAY_NATS_TLS, or name it in NODE_EXTRA_CA_CERTS=FILE'

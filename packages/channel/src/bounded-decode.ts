@@ -1,6 +1,6 @@
 import { BinaryReader } from '@bufbuild/protobuf/wire'
 
-/** A protobuf message with more fields than its receiver wants to decode. */
+/** A protobuf message with more fields than its receiver decodes. */
 export class TooManyFields extends Error {
   override readonly name = 'TooManyFields'
 }

@@ -17,7 +17,7 @@ export interface ReceivedHello {
   readonly version: Version
   /** Copies: they may be kept. */
   readonly headers: Headers
-  /** Answers with these headers and opens the channel. It is closed from the start if the peer has gone. */
+  /** Answers with these headers and opens the channel. It is closed from the start if the peer has closed it. */
   accept(headers: Headers, options: Omit<ChannelOptions, 'decoder'>): Channel
 }
 

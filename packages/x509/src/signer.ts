@@ -70,7 +70,7 @@ export function keyIdOf(publicKey: Buffer): Buffer {
   return createHash('sha1').update(bytesOfBits(key)).digest()
 }
 
-/** Does not look at the dates. */
+/** Ignores the dates. */
 export function isIssuedBy(pem: string, issuerPem: string): boolean {
   const [certificate, issuer] = [new X509Certificate(pem), new X509Certificate(issuerPem)]
   return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)

@@ -39,7 +39,7 @@ export function renewalOf(key: PlannedKey, tokens: TokenKeyRules | undefined): D
   return key.certificate.canSign ? twoThirdsOf(key.certificate) : undefined
 }
 
-/** Why the operator should look at a key. */
+/** Why a key needs the operator. */
 export function concernOf(
   key: PlannedKey,
   tokens: TokenKeyRules | undefined,
@@ -83,7 +83,7 @@ function dueRemoval(keys: readonly PlannedKey[], now: Date): Step | undefined {
     const isOrphan = key.role === 'signing' && key.state === 'next' && !key.certificate?.issuerId
     if (isOrphan && key.source === 'generated') return true // the next root has been withdrawn
     if (key.state !== 'retired' || !key.certificate) return false
-    // a gateway that has not heard of the change presents the former server key
+    // a gateway that has not received the change presents the former server key
     const end = (key.role !== 'server' && neededUntil(key, keys, now)) || (key.retiredAt ?? now)
     return end.getTime() + KEY_EXTRA_MS < now.getTime()
   })

@@ -100,7 +100,7 @@ export const hostClaims =
       return (await claimRouterHosts({ routerId, hosts: [...hosts] }, context)).refused
     } catch (err) {
       if (!(err instanceof Fault && err.code === 'UNHANDLED')) throw err
-      // so a replica of the former release answers, which cannot be told from another failure: no name is given unchecked
+      // a replica of the former release answers so, which does not differ from other failures: no name is given unchecked
       throw retryAfter(UPGRADE_SECONDS, 'UNAVAILABLE', 'sessions cannot check the names of the router', err)
     }
   }

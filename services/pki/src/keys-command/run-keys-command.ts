@@ -82,11 +82,11 @@ async function* answer(
       yield* await prepare(deps, request, { command, addresses })
       return
     case 'activate':
-      yield* activated(await activateKey(deps, request.role, { force: request.force }))
+      yield* describeActivation(await activateKey(deps, request.role, { force: request.force }))
       return
     case 'retire': {
       const key = keyBy(await listKeys(deps), request.id)
-      yield* removed(await retireKey(deps, key.id, { force: request.force }))
+      yield* describeRemoval(await retireKey(deps, key.id, { force: request.force }))
     }
   }
 }
@@ -134,7 +134,12 @@ const tokensText = (count: number): string =>
     ? 'the enrollment token that is outstanding'
     : `the ${count} enrollment tokens that are outstanding`
 
-function* activated({ activated, retired, removed, unverifiableTokens }: KeyChange): Iterable<string> {
+function* describeActivation({
+  activated,
+  retired,
+  removed,
+  unverifiableTokens,
+}: KeyChange): Iterable<string> {
   for (const key of activated) yield `the ${nameOf(key)} is active now`
   for (const key of retired) {
     const until = key.outstanding?.until.toISOString()
@@ -145,7 +150,7 @@ function* activated({ activated, retired, removed, unverifiableTokens }: KeyChan
     yield `clients can no longer verify ${tokensText(unverifiableTokens)}: read the enrollments again, their tokens are signed with the new key, and give these to the clients`
 }
 
-function* removed({ removed }: KeyChange): Iterable<string> {
+function* describeRemoval({ removed }: KeyChange): Iterable<string> {
   for (const key of removed)
     yield key.state === 'next'
       ? `withdrew the next ${nameOf(key)}`

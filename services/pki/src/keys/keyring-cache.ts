@@ -32,12 +32,12 @@ export async function openKeyringCache(
   changeLog: ChangeLog,
   { keySecret, tokenKeyRules, log, now }: KeyringCacheOptions,
 ): Promise<KeyringCache> {
-  const keyring = kept(async () => {
+  const keyring = cacheUntilForgotten(async () => {
     const { certified, planned } = await readAllKeys(changeLog.db)
     reportKeys(planned, tokenKeyRules)
     return keyringOf(certified, keySecret, now())
   })
-  const tokenKeyring = kept(async () => {
+  const tokenKeyring = cacheUntilForgotten(async () => {
     const keyring = await readTokenKeyring(changeLog.db, keySecret)
     metrics.tokenKeyRotation.set(rotationOf(keyring.active, tokenKeyRules).getTime() / 1000)
     return keyring
@@ -67,7 +67,7 @@ export async function* allKeyPayloads(db: Db): AsyncIterable<{ readonly id: stri
   yield* tokenKeyPayloads(db)
 }
 
-function kept<T>(read: () => Promise<T>) {
+function cacheUntilForgotten<T>(read: () => Promise<T>) {
   let value: Promise<T> | undefined
   const forget = (): void => {
     value = undefined

@@ -45,7 +45,7 @@ export interface KeyChange {
 }
 
 export async function listKeys(deps: KeyDeps): Promise<readonly KeyView[]> {
-  const { changeLog, tokenKeyRules: tokens, now } = timed(deps)
+  const { changeLog, tokenKeyRules: tokens, now } = withTime(deps)
   const enrollments = await countEnrollments(changeLog.db, now)
   return keyViews(await readAllKeys(changeLog.db), { tokens, now, enrollments })
 }
@@ -177,7 +177,7 @@ async function change(
   deps: KeyDeps,
   work: (tx: Tx, keys: AllKeys, step: StepDeps, views: readonly KeyView[]) => Promise<readonly RowChange[]>,
 ) {
-  const { changeLog, context, keySecret, tokenKeyRules: tokens, trustDomain, now } = timed(deps)
+  const { changeLog, context, keySecret, tokenKeyRules: tokens, trustDomain, now } = withTime(deps)
   const { result } = await changeLog.write(context, async (tx) => {
     await lockKeys(tx)
     const step: StepDeps = { keySecret, rules: { hosts: undefined, tokens }, now, trustDomain }
@@ -208,7 +208,7 @@ function changeBetween(
   }
 }
 
-const timed = (deps: KeyDeps): Omit<KeyDeps, 'now'> & { readonly now: Date } => ({
+const withTime = (deps: KeyDeps): Omit<KeyDeps, 'now'> & { readonly now: Date } => ({
   ...deps,
   now: deps.now?.() ?? new Date(),
 })

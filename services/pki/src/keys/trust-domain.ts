@@ -16,9 +16,9 @@ export const trustDomainFor = (
 ): string => trustDomainIn(certified) ?? trustDomain
 
 /** Throws if the setting names another trust domain than the network has. */
-export function refuseOtherTrustDomain(wanted: string | undefined, actual: string | undefined): void {
-  if (wanted === undefined || actual === undefined || wanted === actual) return
+export function refuseOtherTrustDomain(configured: string | undefined, actual: string | undefined): void {
+  if (configured === undefined || actual === undefined || configured === actual) return
   throw new Error(
-    `OVERLAY_TRUST_DOMAIN is ${wanted}, but the trust domain of this network is ${actual} and cannot change: certificates name it. Set OVERLAY_TRUST_DOMAIN=${actual}, or leave it out`,
+    `OVERLAY_TRUST_DOMAIN is ${configured}, but the trust domain of this network is ${actual} and cannot change: certificates name it. Set OVERLAY_TRUST_DOMAIN=${actual}, or leave it out`,
   )
 }

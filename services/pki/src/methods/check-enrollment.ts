@@ -7,7 +7,7 @@ import type { Deps, PkiMethods } from './deps.js'
 /** Refuses an enrollment that could not be granted later. */
 export function checkEnrollment({ changeLog, consumers, now }: Deps): PkiMethods['checkEnrollment'] {
   const { db } = changeLog
-  const untilFollowing = firstLook(consumers.identity)
+  const untilFollowing = followOnce(consumers.identity)
   return async (wish, { signal }) => {
     await untilFollowing(signal)
     const objection = await findObjection(db, wish, now())
@@ -20,8 +20,8 @@ export function checkEnrollment({ changeLog, consumers, now }: Deps): PkiMethods
 }
 
 /** Changes of identity carry the wishes: identity writes none before this replica follows its changes. */
-function firstLook(consumer: Pick<Consumer, 'waitFor'>): (signal: AbortSignal) => Promise<void> {
-  const anyPosition = { timeline: '', number: 0 } // of no timeline: reached by the first look at the owner
+function followOnce(consumer: Pick<Consumer, 'waitFor'>): (signal: AbortSignal) => Promise<void> {
+  const anyPosition = { timeline: '', number: 0 } // of no timeline: reached by the first read of the owner's head
   let isFollowing = false
   return async (signal) => {
     if (isFollowing) return

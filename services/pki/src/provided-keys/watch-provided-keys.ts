@@ -8,7 +8,7 @@ import { type ImportDeps, importKeys, nextIdOf } from './import-keys.js'
 import type { ProvidedSource } from './key-sources.js'
 import { type KeyFiles, ProvidedKeyError, readKeyFiles } from './read-key-files.js'
 
-/** Looks at the files of a provided key, and takes the next step. Never fails. */
+/** Reads the files of a provided key, and takes the next step. Never fails. */
 export type KeyWatch = (deps: ImportDeps) => Promise<void>
 
 /**
@@ -61,7 +61,7 @@ export function watchKey(source: ProvidedSource): KeyWatch {
       if (problem === reported) return
       reported = problem
       if (isExpected) log.error({ role, detail: problem }, 'provided key cannot be used, the last one stays')
-      else log.error({ role, err }, 'provided key not looked at')
+      else log.error({ role, err }, 'provided key not checked')
     }
   }
 }

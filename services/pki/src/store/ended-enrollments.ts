@@ -7,17 +7,17 @@ import { columns, enrollmentChange, type OwnerKind, ownerColumns, storedOf } fro
 async function end(tx: Tx, which: Sql, name?: string): Promise<readonly RowChange[]> {
   const { rows } = await tx.query(
     sql`
-    with gone as (
+    with deleted as (
          delete from enrollment where ${which} returning ${columns}),
          ended as (
          insert into ended_enrollment (id, owner_id, owner_kind)
-         select gone.id, owner.id, owner.kind
-           from gone cross join lateral (values
+         select deleted.id, owner.id, owner.kind
+           from deleted cross join lateral (values
                 ('identities', identity_id), ('edge-routers', edge_router_id), ('transit-routers', transit_router_id)
                 ) as owner (kind, id)
           where owner.id is not null
              on conflict do nothing)
-  select ${columns} from gone`,
+  select ${columns} from deleted`,
     name,
   )
   return rows.map((row) => enrollmentChange(String(row.id), storedOf(row), null))

@@ -66,7 +66,7 @@ export const isOutstanding = async (db: Db, identityId: string, method: string):
 
 const columnsOfNew = (row: Enrollment): object => columnValues(enrollment, row.id, row, {})
 
-/** Leaves out those that exist or have ended, whose authority is gone, or of whose method one is outstanding. */
+/** Leaves out those that exist or have ended, whose authority is deleted, or of whose method one is outstanding. */
 const insert = (list: string): Sql =>
   insertListSql(
     enrollment,
