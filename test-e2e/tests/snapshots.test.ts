@@ -115,8 +115,8 @@ test('snapshots and backups during writes are of one point in time, and a networ
     'set OVERLAY_HOME to a new directory',
   )
   const { keySecrets, ...rest } = JSON.parse(await readFile(join(home, 'secrets.json'), 'utf8'))
-  const older = JSON.stringify({ ...rest, keySecret: keySecrets.pki }) // of an earlier version, without a secret of identity
-  await writeFile(join(restored, 'secrets.json'), older)
+  const other = { ...rest, keySecrets: { ...keySecrets, identity: keySecrets.pki } } // does not open second factors
+  await writeFile(join(restored, 'secrets.json'), JSON.stringify(other))
   await expect(restore(before.directory, restored, fresh.ownerUrl)).rejects.toThrow('put it there first')
   await copyFile(join(home, 'secrets.json'), join(restored, 'secrets.json'))
   expect((await restore(before.directory, restored, fresh.ownerUrl)).stdout).toContain('restored')
