@@ -23,9 +23,10 @@ export function headsAsText(schemas: readonly string[]): Sql {
  */
 export function headsReader(db: Db, schemas: readonly string[], limitMs: number): () => Promise<Positions> {
   const statement = sql`select ${headsAsText(schemas)} as heads`
+  const name = `heads-${schemas.join('-')}` // statements of one name must have one text
   return coalesced(async () => {
     using limit = openLimit(limitMs)
-    const reading = db.query<{ heads: string }>(statement, 'heads')
+    const reading = db.query<{ heads: string }>(statement, name)
     const { heads } = onlyRow((await Promise.race([reading, untilAborted(limit.signal)])).rows)
     return JSON.parse(heads) as Positions
   })
