@@ -6,7 +6,7 @@ import { openDatabase, type Tx } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import { defaultHashing, type HashSettings, openHashing } from './credentials/hashing.js'
 import { brokenByName, noRules, randomPassword, soundPassword } from './domain/passwords.js'
-import { defaultAdminUsername, lockDefaultAdmin } from './store/default-admin.js'
+import { defaultAdminUsername, lockDefaultAdmin } from './store/admins.js'
 
 export { type ResetOptions, type ResetResult, resetPassword } from './password-command/reset-password.js'
 

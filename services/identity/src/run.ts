@@ -14,7 +14,7 @@ import {
 import { healthOf, runService } from '@overlay/service'
 import { announcing, fabricEvents } from '@overlay/store/change-log'
 import { startHousekeeping } from './jobs/housekeeping.js'
-import { emitEnded } from './login/session-event.js'
+import { emitEnded } from './login/session-message.js'
 import { openService } from './service.js'
 import {
   hashSettingsOf,

@@ -1,7 +1,7 @@
 import { noQuery } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { reapSessions } from '../src/jobs/session-reaper.js'
+import { reapSessions } from '../src/jobs/housekeeping.js'
 import {
   as,
   bytes,

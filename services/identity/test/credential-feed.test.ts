@@ -6,9 +6,9 @@ import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeAt } from '../src/domain/second-factor.js'
-import { keepAccessToken, removeUnusedTokens } from '../src/store/access-tokens.js'
 import type { Credentials } from '../src/store/credential-changes.js'
 import { storeRouterIdentity } from '../src/store/router-identities.js'
+import { keepAccessToken, removeUnusedTokens } from '../src/store/session-tokens.js'
 import { as, bytes, login, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
 const log = pino({ level: 'silent' })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { reapSessions } from '../src/jobs/session-reaper.js'
+import { reapSessions } from '../src/jobs/housekeeping.js'
 import { certificateSigner, loginByToken, person, type TestSigner, token } from './external-tokens.js'
 import { bytes, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 

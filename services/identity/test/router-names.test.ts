@@ -1,7 +1,7 @@
 import type { Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { routerNameMethods } from '../src/methods/router-name-methods.js'
+import { identityStateMethods } from '../src/methods/identity-state-methods.js'
 import { removeRouterIdentities, storeRouterIdentity } from '../src/store/router-identities.js'
 import { bytes, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
@@ -89,13 +89,14 @@ test('the reservation of a router that was never written lapses', async () => {
 
 /** Reserves while the changes of routers are followed only when the method waits for them. */
 const reserveAfter = (routerId: string, name: string, follow: () => Promise<unknown>) =>
-  routerNameMethods({
+  identityStateMethods({
     changeLog: identity.changeLog,
     routers: {
       catchUp: async () => {
         await follow()
       },
     },
+    waitForFollowers: async (written) => written,
   }).reserveRouterName({ routerId, name }, system())
 const inTransaction = <T>(work: (tx: Tx) => Promise<T>) => identity.db.transaction(undefined, work)
 const store = (id: string, name: string) => inTransaction((tx) => storeRouterIdentity(tx, id, name))

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { CREDENTIALS, ownContext } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { reapSessions } from '../src/jobs/session-reaper.js'
+import { reapSessions } from '../src/jobs/housekeeping.js'
 import { certificateSigner, person, type TestSigner, token } from './external-tokens.js'
 import {
   as,

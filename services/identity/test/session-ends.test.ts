@@ -1,6 +1,6 @@
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { reapSessions } from '../src/jobs/session-reaper.js'
+import { reapSessions } from '../src/jobs/housekeeping.js'
 import { authority, certify, type Holder } from './certificates.js'
 import {
   as,

@@ -9,7 +9,7 @@ import {
   type Source,
 } from '@overlay/store/change-log'
 import { deletedSince, type Names, payloadDecoder, required } from '@overlay/store/kind-store'
-import { hostedServiceIds, hostedServices, removeHosting } from '../store/hosting.js'
+import { hostedServiceIds, hostedServices, removeHosting } from '../store/identities.js'
 import {
   configTypeIds,
   configTypesOfSessions,

@@ -1,14 +1,13 @@
 import type { NoteRefusal, PauseReports } from '@overlay/service'
 import type { ChangeLog } from '@overlay/store/change-log'
 import type { ExternalTokens } from '../external-tokens/external-tokens.js'
-import type { passwordLookUps } from '../store/password-look-ups.js'
+import type { passwordLookUps } from '../store/password-attempts.js'
 import type { SessionBatches } from '../store/session-batches.js'
 import type { Authorities } from './authorities.js'
 import type { Chains } from './chains.js'
-import type { Hashing } from './hashing.js'
+import type { Hashing, WrongPasswords } from './hashing.js'
 import type { Trust } from './trust.js'
 import type { TrustedLeaves } from './trusted-leaves.js'
-import type { WrongPasswords } from './wrong-passwords.js'
 
 /** What checks and writes credentials. */
 export interface CredentialDeps {

@@ -1,6 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
 import { fingerprintOf } from '@overlay/x509'
-import { subjectTextOf } from './subject-text.js'
 
 /** What a login stores and checks of the certificate of a client. */
 export interface Leaf {
@@ -31,3 +30,7 @@ const datesOf = ({ validFrom, validTo }: X509Certificate) => ({
   validFrom: new Date(validFrom),
   validTo: new Date(validTo),
 })
+
+/** wire: in the format of RFC 2253: the last part first, a comma between parts, a plus within one. Node has undefined for an empty subject. */
+export const subjectTextOf = ({ subject }: X509Certificate): string =>
+  (subject ?? '').replaceAll(' + ', '+').split('\n').reverse().join(',')

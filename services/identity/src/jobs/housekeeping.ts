@@ -1,12 +1,15 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { disposeAll, runPeriodically } from '@overlay/process/async'
+import { ownContext } from '@overlay/rpc'
 import type { ChangeLog, Consumer } from '@overlay/store/change-log'
 import { startRemovingGuesses } from '@overlay/store/guesses'
+import type { Db } from '@overlay/store/postgres'
 import type { Lifetimes } from '../domain/lifetimes.js'
-import { removeUnusedTokens } from '../store/access-tokens.js'
 import { removeOldRefreshTokens } from '../store/oidc-grants.js'
 import { removeOldLogins } from '../store/oidc-logins.js'
-import { endLapsedNames } from './lapsed-names.js'
-import { startSessionReaper } from './session-reaper.js'
+import { lapsedNames, removeLapsedNames } from '../store/router-identities.js'
+import { areSessionsDue, endDueSessions, type SessionLimits } from '../store/session-ends.js'
+import { removeUnusedTokens } from '../store/session-tokens.js'
 
 const REMOVE_LOGINS_EVERY_MS = 10_000
 const REMOVE_TOKENS_EVERY_MS = 60_000
@@ -39,4 +42,71 @@ export function startHousekeeping({ changeLog, lifetimes, routers }: Housekeepin
   return {
     [Symbol.asyncDispose]: () => disposeAll(names, guesses, tokens, logins, reaper),
   }
+}
+
+const EVERY_MS = 5000
+const PAGE_SIZE = 500
+const WRITE_MS = 30_000
+/** Gateways report use in batches, so idle sessions last a little longer than configured. */
+const GRACE_MS = 60_000
+
+/** Ends sessions that are idle, have reached their lifetime, or whose method the auth policy no longer allows. */
+export function startSessionReaper(
+  changeLog: ChangeLog,
+  { timeoutSeconds, lifetimeSeconds }: Lifetimes,
+): AsyncDisposable {
+  const { log } = changeLog
+  const limits = { idleMs: timeoutSeconds * 1000 + GRACE_MS, lifetimeMs: lifetimeSeconds * 1000 }
+  const stop = new AbortController()
+  const { signal } = stop
+  const running = run()
+  return {
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await running
+    },
+  }
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        const count = (await reapSessions(changeLog, limits, PAGE_SIZE)).length
+        if (count > 0) log.info({ count }, 'sessions ended')
+        if (count === PAGE_SIZE) continue
+      } catch (err) {
+        log.warn({ err }, 'sessions not ended')
+      }
+      await delay(EVERY_MS, undefined, { signal }).catch(() => undefined) // aborted: the loop ends
+    }
+  }
+}
+
+/** Ends up to `count` sessions that must end, and returns their ids. */
+export async function reapSessions(
+  changeLog: Pick<ChangeLog, 'db' | 'write'>,
+  limits: SessionLimits,
+  count: number,
+): Promise<readonly string[]> {
+  if (!(await areSessionsDue(changeLog.db, limits))) return []
+  const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + WRITE_MS) }
+  const { result } = await changeLog.write(context, async (tx) => {
+    const changes = await endDueSessions(tx, limits, count)
+    return { result: changes.map(({ id }) => id), changes }
+  })
+  return result
+}
+
+/**
+ * Removes reservations that have lapsed, when the consumer has applied all routers that got their names in time: their
+ * identities have the names then.
+ */
+export async function endLapsedNames(
+  db: Db,
+  routers: Pick<Consumer, 'catchUp'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const lapsed = await lapsedNames(db)
+  if (lapsed.length === 0) return
+  await routers.catchUp(signal)
+  await removeLapsedNames(db, lapsed)
 }

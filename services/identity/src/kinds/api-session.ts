@@ -1,4 +1,4 @@
-import { apiSession, timeText } from '@overlay/model'
+import { apiSession, apiSessionCertificate, timeText } from '@overlay/model'
 import type { WaitForFollowers } from '@overlay/store/change-log'
 import { type Kind, kind } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
@@ -31,3 +31,8 @@ export const apiSessions = (waitForFollowers: WaitForFollowers): Kind =>
       }),
     },
   )
+
+export const apiSessionCertificates: Kind = kind(apiSessionCertificate, {
+  // differs: an admin, too, sees only those of the session of the request
+  scope: ({ apiSessionId }) => sql`api_session_id = ${apiSessionId}`,
+})

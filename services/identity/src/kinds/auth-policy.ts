@@ -1,8 +1,8 @@
 import { authPolicy } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import { type Kind, kind } from '@overlay/store/kind-store'
+import { refuseLockoutByMethods } from '../store/admins.js'
 import { identitiesUnder, shareSigners } from '../store/auth-policies.js'
-import { refuseLockoutByMethods } from '../store/default-admin.js'
 import { markSessionsToEnd } from '../store/session-ends.js'
 
 const shortestPassword = 5

@@ -18,15 +18,14 @@ import {
 import sql from 'sql-template-tag'
 import { type Enrollments, enrollmentIn, enrollmentPayload } from '../credentials/enrollments.js'
 import { hostingMembers, hostingOf, servicesIn } from '../domain/hosting.js'
+import { refuseLockoutByPolicy } from '../store/admins.js'
 import { shareAuthPolicy } from '../store/auth-policies.js'
 import { removeAuthenticatorsOf } from '../store/authenticators.js'
-import { refuseLockoutByPolicy } from '../store/default-admin.js'
-import { unbindExternalId } from '../store/external-id-authorities.js'
 import { identityInserter, type LockReferences } from '../store/identity-inserts.js'
 import { identityMembers } from '../store/identity-members.js'
 import { mayHaveEnrollment } from '../store/outstanding-enrollments.js'
 import { endSessionsOfIdentities, endSessionsOutside } from '../store/session-ends.js'
-import { personOf } from '../store/subjects.js'
+import { personOf, unbindExternalId } from '../store/subjects.js'
 
 export interface IdentityDeps {
   readonly changeLog: ChangeLog

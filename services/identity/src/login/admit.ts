@@ -1,17 +1,15 @@
-import type { AuthenticateRequest, Context } from '@overlay/rpc'
-import { Fault } from '@overlay/rpc'
+import { type AuthenticateRequest, type Context, Fault } from '@overlay/rpc'
 import { afterBadToken } from '@overlay/service'
 import { fingerprintOf } from '@overlay/x509'
 import { certificatesOf } from '../credentials/certificates.js'
 import type { CredentialDeps } from '../credentials/deps.js'
-import { subjectTextOf } from '../domain/subject-text.js'
+import { subjectTextOf } from '../domain/leaf.js'
 import type { Subject } from '../store/subjects.js'
 import { certificate } from './certificate.js'
 import { externalToken } from './external-token.js'
-import { guessOf } from './guess.js'
 import { type Login, type Reason, refusalOf, type Step } from './login.js'
 import { password } from './password.js'
-import { refuseLogin } from './refuse-login.js'
+import { guessOf, refuseLogin } from './refusals.js'
 
 const stepsOf: Readonly<Record<string, readonly Step[]>> = {
   password,

@@ -3,10 +3,8 @@ import { Fault } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
 import { hasBegun, isWithin } from '../domain/chain.js'
 import { claimIn } from '../domain/claims.js'
-import { bindExternalId } from '../store/external-id-authorities.js'
-import { subjectByExternalId, subjectByFingerprint } from '../store/subjects.js'
-import { about, type Login, type Step } from './login.js'
-import { identityIsEnabled, policyAllows, subjectIsKnown } from './steps.js'
+import { bindExternalId, subjectByExternalId, subjectByFingerprint } from '../store/subjects.js'
+import { about, identityIsEnabled, type Login, policyAllows, type Step, subjectIsKnown } from './login.js'
 
 const certificateIsPresented: Step = ({ certificates }) =>
   certificates.length > 0 ? undefined : 'no certificate'

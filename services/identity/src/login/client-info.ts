@@ -1,6 +1,6 @@
 import type { Context } from '@overlay/rpc'
 import { type ChangeLog, writeChanges } from '@overlay/store/change-log'
-import { type ClientInfo, clientInfoDiffers, storeClientInfo } from '../store/client-info.js'
+import { type ClientInfo, clientInfoDiffers, storeClientInfo } from '../store/identities.js'
 
 /** Stores what a client reports of itself with its identity. The last login wins; an absent part stays. */
 export async function updateClientInfo(

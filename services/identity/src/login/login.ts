@@ -1,6 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Context } from '@overlay/rpc'
 import type { CredentialDeps } from '../credentials/deps.js'
+import { isDisabled } from '../domain/disabled.js'
 import type { TokenReason } from '../domain/external-token.js'
 import type { TokenFacts } from '../external-tokens/external-tokens.js'
 import type { KnownCa } from '../store/known-cas.js'
@@ -57,3 +58,12 @@ export const about =
   (check: (subject: Subject, login: Login) => Reason | undefined | Promise<Reason | undefined>): Step =>
   (login) =>
     login.subject ? check(login.subject, login) : 'unknown'
+
+export const subjectIsKnown: Step = about(() => undefined)
+
+export const identityIsEnabled: Step = about((subject, { now }) =>
+  isDisabled(subject, now) ? 'disabled' : undefined,
+)
+
+export const policyAllows = (allows: (subject: Subject) => boolean): Step =>
+  about((subject) => (allows(subject) ? undefined : 'method not allowed'))

@@ -9,14 +9,15 @@ import {
 } from '@overlay/rpc'
 import { newId, uniqueFault } from '@overlay/store/kind-store'
 import { fingerprintOfPem } from '@overlay/x509'
+import { turnOf } from '../credentials/hashing.js'
 import {
+  allowedPassword,
   certificateProof,
   enrollingCertificate,
   noProof,
   type Proof,
-} from '../credentials/certificate-proof.js'
-import { turnOf } from '../credentials/hashing.js'
-import { allowedPassword, refuseUsername } from '../credentials/passwords.js'
+  refuseUsername,
+} from '../credentials/proof.js'
 import { authenticatorInserter, authenticatorOfEnrollment } from '../store/authenticators.js'
 import { personOf } from '../store/subjects.js'
 import type { Deps } from './deps.js'

@@ -1,13 +1,11 @@
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { addAuthenticator } from './add-authenticator.js'
-import { authenticate } from './authenticate.js'
 import type { Deps } from './deps.js'
 import { enrollByCertificate } from './enroll-by-certificate.js'
 import { expectEnrollment } from './expect-enrollment.js'
 import { identityStateMethods } from './identity-state-methods.js'
 import { ownAuthenticatorMethods } from './own-authenticator-methods.js'
 import { reEnrollAuthenticator } from './re-enroll-authenticator.js'
-import { routerNameMethods } from './router-name-methods.js'
 import { secondFactorMethods } from './second-factor-methods.js'
 import { sessionMethods } from './session-methods.js'
 
@@ -16,11 +14,9 @@ export const identityMethods = (deps: Deps): Methods<IdentityServiceService> => 
   ...deps.jobMethods,
   ...identityStateMethods(deps),
   ...ownAuthenticatorMethods(deps),
-  ...routerNameMethods(deps),
   ...secondFactorMethods(deps),
   ...sessionMethods(deps),
   addAuthenticator: addAuthenticator(deps),
-  authenticate: authenticate(deps),
   enrollByCertificate: enrollByCertificate(deps),
   expectEnrollment: expectEnrollment(deps),
   reEnrollAuthenticator: reEnrollAuthenticator(deps),

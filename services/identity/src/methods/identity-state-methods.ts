@@ -1,14 +1,15 @@
 import { type IdentityServiceService, invalid, type Methods } from '@overlay/rpc'
 import { writeChanges } from '@overlay/store/change-log'
 import { goDuration } from '../domain/go-duration.js'
-import * as store from '../store/disabled-identities.js'
-import { saveConnections } from '../store/identity-connections.js'
-import { insertTrace, removeTrace, traceChange } from '../store/identity-traces.js'
+import { endLapsedNames } from '../jobs/housekeeping.js'
+import * as store from '../store/identity-state.js'
+import { insertTrace, removeTrace, saveConnections, traceChange } from '../store/identity-state.js'
+import { hasRouter, releaseName, reserveName } from '../store/router-identities.js'
 import type { Deps } from './deps.js'
 
-/** What identities have beside their members. */
-export function identityStateMethods(deps: Deps) {
-  const { changeLog, waitForFollowers } = deps
+/** The state of identities that is no member of them, and the names of routers, which are those of their identities. */
+export function identityStateMethods(deps: Pick<Deps, 'changeLog' | 'routers' | 'waitForFollowers'>) {
+  const { changeLog, routers, waitForFollowers } = deps
   const { db } = changeLog
   return {
     async disableIdentity({ id, durationMinutes }, context) {
@@ -45,6 +46,24 @@ export function identityStateMethods(deps: Deps) {
 
     async reportConnections({ identityIds }) {
       await saveConnections(db, identityIds)
+      return {}
+    },
+
+    /**
+     * The identity of a router has its name. The router gets it only if no other identity has it, and no router that has
+     * given it up keeps it from others because this service has not followed that yet.
+     */
+    async reserveRouterName(request, { deadline, signal }) {
+      const reserve = () => db.transaction(deadline, (tx) => reserveName(tx, request))
+      if (await reserve()) return {}
+      if (await hasRouter(db, request.name)) await routers.catchUp(signal)
+      await endLapsedNames(db, routers, signal)
+      if (await reserve()) return {}
+      throw invalid('name', 'name must be unique', request.name)
+    },
+
+    async releaseRouterName(request) {
+      await releaseName(db, request)
       return {}
     },
   } satisfies Partial<Methods<IdentityServiceService>>

@@ -1,23 +1,19 @@
 import { X509Certificate } from 'node:crypto'
 import { apiSessionCertificate } from '@overlay/model'
-import { Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
+import { type Context, Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
 import { writeChanges } from '@overlay/store/change-log'
 import { guessHistory } from '@overlay/store/guesses'
 import { bodyIn, newId } from '@overlay/store/kind-store'
+import type { Db } from '@overlay/store/postgres'
 import { fingerprintOf } from '@overlay/x509'
 import { certificatesOf, onlyCertificate } from '../credentials/certificates.js'
-import {
-  issuedToCaller,
-  type OwnAuthenticator,
-  ownSubject,
-  withOwnLinks,
-} from '../credentials/own-authenticators.js'
-import { tryPassword } from '../login/password-attempt.js'
-import { refuseLogin } from '../login/refuse-login.js'
-import { storePending, usePending } from '../store/authenticators.js'
+import { tryPassword } from '../login/password.js'
+import { refuseLogin } from '../login/refusals.js'
+import { type Authenticator, authenticatorById, storePending, usePending } from '../store/authenticators.js'
 import { shareIdentity } from '../store/identities.js'
 import { addSessionCertificate, removeSessionCertificates } from '../store/session-certificates.js'
 import { endSessionsOfAuthenticator } from '../store/session-ends.js'
+import { type Subject, subjectById } from '../store/subjects.js'
 import type { Deps } from './deps.js'
 
 /** The authenticators of the caller, also of an admin. */
@@ -121,3 +117,31 @@ export function ownAuthenticatorMethods(deps: Deps) {
 
 /** wire: without the reason. */
 const notPending = (): Fault => new Fault('INVALID_CLIENT_CERT')
+
+/** An authenticator as answers show it. */
+export interface OwnAuthenticator {
+  readonly id: string
+}
+
+/** Links of the self-service in place of those of the collection. */
+export const withOwnLinks = (shown: OwnAuthenticator): object => ({
+  ...shown,
+  _links: { self: { href: `./current-identity/authenticators/${shown.id}` } },
+})
+
+/** An authenticator of the caller, also of an admin. */
+export async function ownSubject(db: Db, id: string, { caller }: Context): Promise<Subject> {
+  const subject = await subjectById(db, id)
+  if (subject?.identityId !== caller.identityId) throw notFound('authenticator', id)
+  return subject
+}
+
+/** A certificate that the network has issued to the caller. The order of the checks is that of the original. */
+export async function issuedToCaller(db: Db, id: string, { caller }: Context): Promise<Authenticator> {
+  const stored = await authenticatorById(db, id)
+  if (!stored) throw notFound('authenticator', id)
+  if (stored.method !== 'cert') throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
+  if (stored.identityId !== caller.identityId) throw new Fault('UNAUTHORIZED') // wire: no 404 here
+  if (!stored.isIssuedByNetwork || !stored.certPem) throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
+  return stored
+}

@@ -1,11 +1,10 @@
-import { Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
-import { writeChanges } from '@overlay/store/change-log'
+import { type Context, Fault, type IdentityServiceService, type Methods, type Written } from '@overlay/rpc'
+import { type WaitForFollowers, writeChanges } from '@overlay/store/change-log'
 import { forgetWrongGuesses } from '@overlay/store/guesses'
 import { newId } from '@overlay/store/kind-store'
 import type { CredentialDeps } from '../credentials/deps.js'
 import { newRecoveryCodes, newSecondFactor, provisioningUrl } from '../domain/second-factor.js'
 import { enrolledFactor, factorOf, unverifiedFactor, verifiedFactor, writeWithCode } from '../mfa/codes.js'
-import { shownByPolicy } from '../mfa/shown-by-policy.js'
 import { touchIdentity } from '../store/identities.js'
 import {
   completeSession,
@@ -114,4 +113,20 @@ export function secondFactorMethods(deps: SecondFactorDeps) {
       return shownByPolicy(deps, { id, position }, context, 'sessions')
     },
   } satisfies Partial<Methods<IdentityServiceService>>
+}
+
+type FactorWritten = Awaited<ReturnType<Methods<IdentityServiceService>['passMfa']>>
+
+/**
+ * Returns a write when policy has applied it to posture checks, and the schemas in `next` what policy has written
+ * because of it. The answer has that position of policy: memory there may show the write before its effects.
+ */
+export async function shownByPolicy(
+  { waitForFollowers }: { readonly waitForFollowers: WaitForFollowers },
+  written: Written,
+  context: Context,
+  ...next: readonly 'sessions'[]
+): Promise<FactorWritten> {
+  const { effects } = await waitForFollowers(written, context, [['policy', ...next]], { effects: ['policy'] })
+  return { ...written, policy: effects?.policy }
 }

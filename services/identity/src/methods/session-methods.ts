@@ -1,17 +1,35 @@
 import { X509Certificate } from 'node:crypto'
 import { apiSessionCertificate, isUuid } from '@overlay/model'
-import { Fault, type IdentityServiceService, type Methods, notFound } from '@overlay/rpc'
+import {
+  type AuthenticateRequest,
+  type Context,
+  Fault,
+  type IdentityServiceService,
+  type Methods,
+  notFound,
+} from '@overlay/rpc'
 import { writeChanges } from '@overlay/store/change-log'
 import { newId } from '@overlay/store/kind-store'
 import { authQueriesOf } from '../domain/auth-queries.js'
-import { updateClientInfo } from '../login/client-info.js'
-import { secondToken } from '../login/second-token.js'
-import { bearerMessage, sessionMessage } from '../login/session-message.js'
-import { markTokensSeen } from '../store/access-tokens.js'
-import * as store from '../store/api-sessions.js'
-import { bearerSession, noteSecondToken, sessionById, sessionByToken } from '../store/api-sessions.js'
-import { openRouterSession as openSession } from '../store/router-sessions.js'
+import { admit, refused } from '../login/admit.js'
+import { clientInfoOf, replaceClientInfo, updateClientInfo } from '../login/client-info.js'
+import { secondToken } from '../login/external-token.js'
+import type { Login } from '../login/login.js'
+import { apiSessionEvent, bearerMessage, sessionMessage } from '../login/session-message.js'
+import {
+  bearerSession,
+  markActivity,
+  type NewSession,
+  noteSecondToken,
+  type OpenedSession,
+  openSession,
+  type SecondToken,
+  sessionById,
+  sessionByToken,
+} from '../store/api-sessions.js'
+import { openRouterSession } from '../store/router-sessions.js'
 import { addSessionCertificate } from '../store/session-certificates.js'
+import { markTokensSeen } from '../store/session-tokens.js'
 import type { Deps } from './deps.js'
 
 /** API sessions: for gateways, routers and the caller. */
@@ -19,28 +37,36 @@ export function sessionMethods(deps: Deps) {
   const { changeLog, credentialFeed, lifetimes, pki } = deps
   const { db } = changeLog
   return {
+    /** Opens a session for a credential. Callers cannot tell refusals apart. */
+    async authenticate(request, context) {
+      const { opened, untrustedBy } = await openAtOnce(deps, request, context)
+      const { session, second } = opened ?? (await openStepByStep(deps, { ...request, untrustedBy }, context))
+      const info = clientInfoOf(request)
+      if (info && session.hasNewInfo) await replaceClientInfo(changeLog, context, session.identityId, info)
+      deps.events?.emit(apiSessionEvent('created', session))
+      await credentialFeed.handOver()
+      return sessionMessage(session, lifetimes, second)
+    },
+
     async getApiSession({ token, bearerTokens }, context) {
-      const { changeLog, lifetimes, credentialFeed } = deps
-      const session = isUuid(token)
-        ? await sessionByToken(changeLog.db, token, lifetimes.lifetimeSeconds)
-        : undefined
+      const session = isUuid(token) ? await sessionByToken(db, token, lifetimes.lifetimeSeconds) : undefined
       if (!session) throw new Fault('UNAUTHORIZED')
       const demand = { ...session, requiredSigner: session.demands.requireExtJwtSigner }
       const second = await secondToken(deps, context, demand, bearerTokens)
       // routers learn it before the answer, as after a login
-      if (second && (await noteSecondToken(changeLog.db, session.id, second))) await credentialFeed.handOver()
+      if (second && (await noteSecondToken(db, session.id, second))) await credentialFeed.handOver()
       return sessionMessage(session, lifetimes, second)
     },
 
     async getBearerSession(claims) {
-      const session = await bearerSession(changeLog.db, claims, lifetimes.lifetimeSeconds)
+      const session = await bearerSession(db, claims, lifetimes.lifetimeSeconds)
       if (!session) throw new Fault('UNAUTHORIZED')
       return bearerMessage(session, lifetimes)
     },
 
     /** Answers a position of the change log at which the session exists and is fully authenticated. */
     async checkApiSession({ id }) {
-      const session = await sessionById(changeLog.db, id, lifetimes.lifetimeSeconds)
+      const session = await sessionById(db, id, lifetimes.lifetimeSeconds)
       if (!session || authQueriesOf(session, session.demands).length > 0) throw new Fault('UNAUTHORIZED')
       return { position: { timeline: session.timeline, number: session.number } }
     },
@@ -64,22 +90,75 @@ export function sessionMethods(deps: Deps) {
     async openRouterSession(request, context) {
       const { routerId, configTypes } = request
       if (configTypes.length > 0) await deps.configTypes.ready(context)
-      const session = await openSession(deps.changeLog.db, routerId, configTypes)
+      const session = await openRouterSession(db, routerId, configTypes)
       if (!session) throw notFound('identity', routerId)
-      await updateClientInfo(deps.changeLog, context, routerId, request)
-      await deps.credentialFeed.handOver()
+      await updateClientInfo(changeLog, context, routerId, request)
+      await credentialFeed.handOver()
       return {
-        session: sessionMessage(session, deps.lifetimes),
+        session: sessionMessage(session, lifetimes),
         hosting: Buffer.from(JSON.stringify(session.hosting)),
       }
     },
 
     markActivity: async ({ apiSessionIds, atMs, accessTokenIds }, { deadline }) => ({
       unknownIds: await db.transaction(deadline, async (tx) => {
-        const unknown = await store.markActivity(tx, apiSessionIds, atMs)
+        const unknown = await markActivity(tx, apiSessionIds, atMs)
         await markTokensSeen(tx, accessTokenIds)
         return unknown
       }),
     }),
   } satisfies Partial<Methods<IdentityServiceService>>
+}
+
+interface Opened {
+  readonly session: OpenedSession
+  readonly second?: SecondToken | undefined
+}
+
+/** What is not opened takes the steps, which find the reason for a refusal. */
+interface TriedAtOnce extends Partial<Pick<Login, 'untrustedBy'>> {
+  readonly opened?: Opened | undefined
+}
+
+/** A login by a certificate of the network, in the statement that opens its session. */
+async function openAtOnce(
+  { trustedLeaves, configTypes: known, sessionBatches }: Deps,
+  request: AuthenticateRequest,
+  context: Context,
+): Promise<TriedAtOnce> {
+  const { method, peerCertificates, ipAddress, configTypes } = request
+  if (method !== 'cert') return {}
+  const now = new Date()
+  const { leaf, trusted } = await trustedLeaves.find(peerCertificates, context, now)
+  if (!leaf) return { untrustedBy: trusted }
+  if (configTypes.length > 0) await known.ready(context)
+  const info = clientInfoOf(request)
+  const session = await sessionBatches.byCertificate({ leaf, now, ipAddress, configTypes, info })
+  return { opened: session && { session } }
+}
+
+async function openStepByStep(
+  deps: Deps,
+  request: AuthenticateRequest & Pick<TriedAtOnce, 'untrustedBy'>,
+  context: Context,
+): Promise<Opened> {
+  const { method, ipAddress, configTypes } = request
+  const login = await admit(deps, context, request)
+  const { subject } = login
+  const second = await secondToken(deps, context, subject, request.bearerTokens)
+  if (configTypes.length > 0) await deps.configTypes.ready(context)
+  const fresh: NewSession = {
+    ...subject,
+    ipAddress,
+    configTypes,
+    isCertExtendable: method === 'cert' && subject.isIssuedByNetwork,
+    certificate: method === 'cert' ? login.certificates[0] : undefined,
+    second,
+    info: clientInfoOf(request),
+  }
+  const session =
+    (method === 'password' ? await deps.sessionBatches.byPassword(fresh) : undefined) ??
+    (await openSession(deps.changeLog.db, fresh))
+  if (!session) throw refused(login, method, 'gone meanwhile')
+  return { session, second }
 }

@@ -11,8 +11,7 @@ import {
 } from '@overlay/store/guesses'
 import { seal, type Tx, unseal } from '@overlay/store/postgres'
 import { type Passed, passedBy, type SecondFactor, stepsAround } from '../domain/second-factor.js'
-import { guessOf } from '../login/guess.js'
-import { refuseLogin } from '../login/refuse-login.js'
+import { guessOf, refuseLogin } from '../login/refusals.js'
 import { lockSecondFactor, type StoredFactor, updateSecondFactor } from '../store/second-factors.js'
 
 /** A factor after a code was accepted: without the recovery code, with the time step of the app's code. */

@@ -1,20 +1,29 @@
 import type { Context, TokenRequest } from '@overlay/rpc'
 import type { RowChange } from '@overlay/store/change-log'
+import type { Tx } from '@overlay/store/postgres'
 import type { TokenFacts } from '../domain/oidc-claims.js'
 import {
   endBearerSession,
   extendSession,
   grantedSession,
+  insertRefreshToken,
   lockSession,
   type Use,
   type Used,
   useRefreshToken,
 } from '../store/oidc-grants.js'
-import { OPENID, scopesWithin, secondsUntil, tokenAnswer } from './answers.js'
-import { asIdentity } from './as-identity.js'
-import { keepTokens } from './keep-tokens.js'
-import { malformed, otherClient, refusedGrant } from './oauth-failure.js'
+import { keepAccessToken } from '../store/session-tokens.js'
+import { asIdentity } from './end-session.js'
 import type { OidcDeps } from './oidc-deps.js'
+import {
+  malformed,
+  OPENID,
+  otherClient,
+  refusedGrant,
+  scopesWithin,
+  secondsUntil,
+  tokenAnswer,
+} from './token-answers.js'
 import type { BearerClaims, IssuedTokens, TokenSelection } from './tokens.js'
 
 /** Clients repeat a refresh whose answer was lost, or refresh twice at once. Later reuse means a stolen token. */
@@ -123,3 +132,14 @@ const unchanged = (result: Used): { readonly result: Used; readonly changes: rea
   result,
   changes: [],
 })
+
+/** Stores tokens that are about to be handed out. Callers have locked the API session. */
+export async function keepTokens(tx: Tx, apiSessionId: string, issued: IssuedTokens): Promise<void> {
+  const { access, refresh, jti } = issued
+  if (access !== undefined) {
+    const expiresAt = new Date(issued.accessExpiresAt * 1000)
+    await keepAccessToken(tx, { apiSessionId, token: access, expiresAt })
+  }
+  if (refresh !== undefined)
+    await insertRefreshToken(tx, { id: jti, apiSessionId, expiresAtSeconds: issued.refreshExpiresAt })
+}

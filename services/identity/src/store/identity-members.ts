@@ -1,7 +1,7 @@
 import { identityType, referenceTo } from '@overlay/model'
 import { jsonFlag, jsonTime, markedJson } from '@overlay/store/kind-store'
 import sql, { raw, type Sql } from 'sql-template-tag'
-import { isConnected } from './identity-connections.js'
+import { isConnected } from './identity-state.js'
 
 const TYPE = '%'
 const typeReference = JSON.stringify(referenceTo(identityType, TYPE, TYPE)) // types are words

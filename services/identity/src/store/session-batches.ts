@@ -12,7 +12,7 @@ import {
   sessionColumns,
 } from './api-sessions.js'
 import { hasPassword } from './authenticators.js'
-import { type ClientInfo, infoDiffers } from './client-info.js'
+import { type ClientInfo, infoDiffers } from './identities.js'
 import { idsOfWords, lockTypes } from './known-config-types.js'
 
 /** What all sessions of a batch have. */

@@ -5,7 +5,7 @@ import { deleteRows, insertRows } from '@overlay/store/kind-store'
 import type { Tx } from '@overlay/store/postgres'
 import { fingerprintOf } from '@overlay/x509'
 import sql, { type Sql } from 'sql-template-tag'
-import { subjectTextOf } from '../domain/subject-text.js'
+import { subjectTextOf } from '../domain/leaf.js'
 
 export interface NewCertificate {
   readonly id: string

@@ -1,7 +1,8 @@
 import type { X509Certificate } from 'node:crypto'
-import { type Context, Fault } from '@overlay/rpc'
+import { type Context, Fault, invalid } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
 import { isWithin } from '../domain/chain.js'
+import { brokenByName, type PasswordRules, type SoundPassword, soundPassword } from '../domain/passwords.js'
 import type { NewAuthenticator } from '../store/authenticators.js'
 import type { KnownCa } from '../store/known-cas.js'
 import type { Authorities } from './authorities.js'
@@ -46,3 +47,12 @@ export async function enrollingCertificate(
   if (!leaf || !ca || !isWithin(leaf, now)) throw new Fault('CERT_FAILED_VALIDATION')
   return { leaf, ca }
 }
+
+export function refuseUsername(username: string): void {
+  const reason = brokenByName(username)
+  if (reason) throw invalid('username', reason, username)
+}
+
+/** Refuses a new password that the auth policy does not allow. differs: it is never sent back. */
+export const allowedPassword = (password: string, rules: PasswordRules): SoundPassword =>
+  soundPassword(password, rules, (reason) => invalid('password', reason, ''))

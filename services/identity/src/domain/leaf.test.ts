@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { authority, certify } from '../../test/certificates.js'
-import { subjectTextOf } from './subject-text.js'
+import { subjectTextOf } from './leaf.js'
 
 const subjectOf = async (name: string): Promise<X509Certificate> =>
   (await certify({ name, issuer: await authority('signer') })).certificate

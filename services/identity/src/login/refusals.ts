@@ -1,4 +1,6 @@
+import { metrics } from '@overlay/process'
 import { type Context, sourceOf } from '@overlay/rpc'
+import type { NoteRefusal } from '@overlay/service'
 import type { Guess, Limits } from '@overlay/store/guesses'
 
 /** The kinds of secrets that clients guess here. */
@@ -33,4 +35,14 @@ export const limits: Readonly<Record<Secret, Limits>> = {
     source: { burst: 100, everySeconds: 60 },
   },
   token: { source: { burst: 300, everySeconds: 1 } },
+}
+
+/** Counts and logs a refused login, or a refused code of a second factor. */
+export const refuseLogin: (note: NoteRefusal, ...facts: Parameters<NoteRefusal>) => void = (
+  note,
+  context,
+  refused,
+) => {
+  metrics.loginRefused.inc({ method: refused.method, reason: refused.reason })
+  note(context, refused)
 }

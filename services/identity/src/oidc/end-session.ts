@@ -1,7 +1,6 @@
 import type { Context, Position } from '@overlay/rpc'
 import { writeChanges } from '@overlay/store/change-log'
 import { endBearerSession, endSessionsOfLogin } from '../store/oidc-grants.js'
-import { asIdentity } from './as-identity.js'
 import type { OidcDeps } from './oidc-deps.js'
 import type { BearerClaims, IdClaims } from './tokens.js'
 
@@ -17,3 +16,9 @@ export async function endSessionOf(
   if (position) await deps.waitForFollowers({ id: '', position }, context, ['sessions'])
   return position
 }
+
+/** The context of a step of an identity that has no API session yet, for its codes and for the audit. */
+export const asIdentity = (
+  context: Context,
+  { identityId, identityName }: { readonly identityId: string; readonly identityName?: string | null },
+): Context => ({ ...context, caller: { ...context.caller, identityId, identityName: identityName ?? '' } })
