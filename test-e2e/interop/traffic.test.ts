@@ -204,7 +204,7 @@ test('a transfer continues while the replica that set it up is killed', async ({
   if (pid === undefined) throw new Error(`there is no process ${owner}`)
   process.kill(pid, 'SIGKILL')
   await until(() => router.controllers.get(owner) === undefined)
-  const other = await start('go-0.23.42', 'dial', name)
+  const other = await start(oldest, 'dial', name)
   other.write(`transfer ${MEGABYTE} ${MEGABYTE}`)
   expect(await other.next<Event>()).toMatchObject({ event: 'done' })
   client.write('continue')
