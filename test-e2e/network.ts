@@ -24,7 +24,7 @@ export interface NetworkOptions {
   readonly refusesCalls?: boolean
   /**
    * Other files use the network before and after this one, which changes no process, no setting and nothing that it has
-   * not created. It has two gateways and two replicas of policy and of sessions.
+   * not created. It has two gateways, and one process of each other part.
    */
   readonly shared?: boolean
 }

@@ -5,7 +5,7 @@ import { type Network, startNetwork } from '../network.js'
 let network: Network
 let admins: readonly [Admin, Admin]
 beforeAll(async () => {
-  network = await startNetwork({ shared: true })
+  network = await startNetwork({ gateways: 2, policies: 2 })
   const [one = '', two = ''] = network.gateways
   admins = [await network.admin(one), await network.admin(two)]
 })

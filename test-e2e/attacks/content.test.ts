@@ -11,7 +11,7 @@ const newName = (): string => `n-${count++}`
 let network: Network
 let admin: Admin
 beforeAll(async () => {
-  network = await startNetwork({ shared: true })
+  network = await startNetwork({ gateways: 2, policies: 2 })
   admin = await network.admin(network.gateways[0] ?? '')
   await admin.create('edge-routers', { name: newName() })
   const all = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }

@@ -9,7 +9,7 @@ const SESSIONS = 10_000
 let network: Network
 let admin: Admin
 beforeAll(async () => {
-  network = await startNetwork({ shared: true })
+  network = await startNetwork({ sessions: 2, policies: 2 })
   admin = await network.admin()
   await admin.create('edge-routers', { name: 'r' })
   const all = { semantic: 'AnyOf', edgeRouterRoles: ['#all'] }

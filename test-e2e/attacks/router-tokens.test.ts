@@ -14,7 +14,7 @@ let admin: Admin
 let server: Server
 const started: AsyncDisposable[] = []
 beforeAll(async () => {
-  network = await startNetwork({ shared: true })
+  network = await startNetwork({ sessions: 2, policies: 2 })
   admin = await network.admin()
   server = { addresses: [network.address], caPem: network.caPem }
 })
