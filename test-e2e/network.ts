@@ -24,7 +24,7 @@ export interface NetworkOptions {
   readonly refusesCalls?: boolean
   /**
    * Other files use the network before and after this one, which changes no process, no setting and nothing that it has
-   * not created. It has two gateways, and one process of each other part.
+   * not created.
    */
   readonly shared?: boolean
 }
@@ -53,9 +53,9 @@ export interface Network extends AsyncDisposable {
 
 export const networkAdmin = { username: 'admin', password: 'correct horse' }
 
-/** A shared one is of pods where the run says so. */
+/** Of pods, and shared, where the run says so. */
 export async function startNetwork(options: NetworkOptions = {}): Promise<Network> {
-  if (!options.shared) return startNetworkOfProcesses(options)
+  if (!options.shared && !process.env.OVERLAY_TEST_MANIFESTS) return startNetworkOfProcesses(options)
   const { leaseNetwork } = await import('./leased-network.js')
   return leaseNetwork()
 }

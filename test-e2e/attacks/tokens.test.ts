@@ -11,7 +11,7 @@ let admin: Admin
 /** Of each gateway. */
 let clients: readonly Client[]
 beforeAll(async () => {
-  network = await startNetwork({ shared: true })
+  network = await startNetwork({ gateways: 2 })
   admin = await network.admin()
   const { caPem, gateways } = network
   clients = gateways.map((address) => openClient({ addresses: [address], caPem }, '/edge/client/v1'))

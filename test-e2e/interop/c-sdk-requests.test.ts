@@ -14,7 +14,7 @@ const redirectUri = 'http://localhost:20314/auth/callback'
 let fixture: Fixture
 let issuer: Issuer
 beforeAll(async () => {
-  fixture = await startFixture({ shared: true })
+  fixture = await startFixture({ gateways: 2 })
   issuer = await addIssuer(fixture.admin)
 })
 afterAll(() => fixture[Symbol.asyncDispose]())

@@ -18,7 +18,7 @@ let fixture: Fixture
 let issuer: Issuer
 beforeAll(async () => {
   // The program opens a connection for each request, and the balancer gives them to the gateways in turn.
-  fixture = await startFixture({ shared: true })
+  fixture = await startFixture({ gateways: 2 })
   issuer = await addIssuer(fixture.admin)
 })
 afterAll(() => fixture[Symbol.asyncDispose]())

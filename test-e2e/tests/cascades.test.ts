@@ -17,7 +17,7 @@ let reader: Admin
 let count = 0
 
 beforeAll(async () => {
-  network = await startNetwork({ shared: true })
+  network = await startNetwork({ gateways: 2 })
   const [one = '', two = ''] = network.gateways
   writer = await network.admin(one)
   reader = await network.admin(two)

@@ -19,7 +19,7 @@ if (!executablePath && process.env.CI === 'true') throw new Error('there is no C
 let fixture: Fixture
 let openId: OpenIdClient
 beforeAll(async () => {
-  fixture = await startFixture({ shared: true })
+  fixture = await startFixture({ gateways: 2 })
   openId = await openIdClient(fixture.server)
 })
 afterAll(() => fixture[Symbol.asyncDispose]())
