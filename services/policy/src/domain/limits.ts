@@ -65,9 +65,6 @@ export const FEW_API_SESSIONS = 50
 /** Bytes of the posture data of one identity as JSON. A change of it must fit a message. */
 export const POSTURE_BUDGET_BYTES = 64 * 1024
 
-/** API sessions in the posture data of one identity. Their states leave room for processes in POSTURE_BUDGET_BYTES. */
-export const MOST_API_SESSIONS = 300
-
 // Schemas of config types
 
 /** Bytes of a schema. A stored one may be larger: there was no limit when it was written. */

@@ -1,4 +1,3 @@
-import { MOST_API_SESSIONS } from '../limits.js'
 import { cleanHex } from './posture-check.js'
 
 interface Report {
@@ -48,6 +47,9 @@ export type PostureResponse = { readonly id: string } & (
 )
 
 export const postureBytes = (data: PostureData): number => Buffer.byteLength(JSON.stringify(data))
+
+/** API sessions of one identity whose state is kept, the newest. They leave room for processes in POSTURE_BUDGET_BYTES. */
+const MOST_API_SESSIONS = 300
 
 export function withResponse(
   data: PostureData,
