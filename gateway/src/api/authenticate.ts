@@ -24,7 +24,7 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
     async (c, _, body) => {
       const opened = await logIn(identity, c, queryOf(c).get('method') ?? '', body)
       const session = sessions.add(opened)
-      c.env.holder = session
+      c.env.reportedSession = session
       addHeader(c, 'zt-session', opened.token)
       return detail(c, sessionJson(session))
     },

@@ -8,7 +8,7 @@ import type { Handlers } from './operations.js'
 
 const FRESH_MS = 10_000
 const TYPE = 'application/pkcs7-mime'
-const headers = ['content-type', TYPE, 'content-transfer-encoding', 'base64']
+const headers = { 'content-type': TYPE, 'content-transfer-encoding': 'base64' }
 
 /** The certificates that clients trust, in the form of EST. */
 export function caCertificates(

@@ -1,4 +1,3 @@
-import { ownBytes } from '@overlay/process/bytes'
 import { type ApiSession, goTime, type Position } from '@overlay/rpc'
 import { expirationSeconds, type Session } from '../http/session.js'
 import type { AccessToken } from './access-token.js'
@@ -13,7 +12,7 @@ export interface CachedSession extends Session {
   readonly countsUntilMs: number
   readonly createdAtMs: number
   /** Members of the wire shape that do not change with time. */
-  readonly json: Buffer
+  readonly json: string
   /** Of schema identity: the session exists at this position, and its data is not older. */
   position: Position | undefined
   /** The last activity that the owner has stored or is about to store. */
@@ -39,7 +38,7 @@ export function cachedSession(session: ApiSession, now: number): CachedSession {
     demandsToken: session.demandsToken,
     countsUntilMs: Number.POSITIVE_INFINITY,
     createdAtMs: session.createdAtMs,
-    json: ownBytes(json),
+    json: json.toString(),
     position,
     storedActivityMs,
     usedAtMs: now,
@@ -54,11 +53,11 @@ export function bearerSession(
   { keyId, expiresAtMs }: Pick<AccessToken, 'keyId' | 'expiresAtMs'>,
   now: number,
 ): CachedSession {
-  const json = Buffer.from(withMembers(session.json, { token }))
-  const cached = cachedSession({ ...session, json }, now)
+  const cached = cachedSession(session, now)
   const endsAtMs = Math.min(cached.endsAtMs, expiresAtMs)
   return {
     ...cached,
+    json: addMembers(cached.json, { token }),
     keyId,
     timeoutSeconds: Number.POSITIVE_INFINITY,
     endsAtMs,
@@ -94,9 +93,9 @@ export function sessionJson(session: CachedSession): string {
     expiresAt: at(expiresAtMs(session)),
     expirationSeconds: expirationSeconds(session, usedAtMs),
   }
-  return withMembers(json, moving)
+  return addMembers(json, moving)
 }
 
-/** A JSON object with further members. */
-const withMembers = (json: Buffer, members: object): string =>
-  `${json.toString().trimEnd().slice(0, -1)},${JSON.stringify(members).slice(1)}`
+/** Adds members to the text of a JSON object. */
+const addMembers = (json: string, members: object): string =>
+  JSON.stringify({ ...(JSON.parse(json) as object), ...members })

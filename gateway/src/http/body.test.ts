@@ -72,9 +72,10 @@ test('half of a surrogate pair becomes the replacement character', () => {
 })
 
 test('a client that sends all of a refused body before it reads gets the answer', async () => {
+  await using patient = await startGateway({ bodyMs: 30_000, requestMs: 30_000 }) // on a busy machine, sending takes long
   const body = 'x'.repeat(3 << 20)
   const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\nzt-session: ${ADMIN}\r\ncontent-type: application/json\r\n`
-  const socket = connect({ host: '127.0.0.1', port: gateway.port, rejectUnauthorized: false })
+  const socket = connect({ host: '127.0.0.1', port: patient.port, rejectUnauthorized: false })
   let received = ''
   socket.on('data', (chunk) => {
     received += chunk.toString()

@@ -4,7 +4,7 @@ import type { Context, Fault, FaultCode, Positions } from '@overlay/rpc'
 import type { Context as HonoContext } from 'hono'
 import type { Session } from './session.js'
 
-/** One request and its answer, from the first byte to the log line. One object of fixed shape is what reads cost least. */
+/** One request and its response, from the first byte to the log line. */
 export interface Exchange {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
@@ -18,31 +18,28 @@ export interface Exchange {
   operation: string
   /** The callers that the operation admits. */
   access: Access
-  /** Headers of every answer, as pairs of name and value. */
-  head: readonly string[]
   /** Of an operation that needs one. */
-  session: Session | undefined
-  /** The session whose end the answer tells, also where none is needed. */
-  holder: Session | undefined
+  session?: Session
+  /** The session whose expiry the response reports, even if the operation requires none. */
+  reportedSession?: Session | undefined
   /** Of the API, where it is not the one with envelopes. */
-  protocol: Protocol | undefined
+  protocol?: Protocol | undefined
   /** Parsed at the first use: `queryOf`. */
-  query: URLSearchParams | undefined
+  query?: URLSearchParams
   /** The content type of refusals, where it is not JSON. */
-  refusalType: string | undefined
+  refusalType?: string | undefined
   /** Of the answer, for log and metrics. */
-  faultCode: FaultCode | undefined
+  faultCode?: FaultCode
   /** An unexpected failure, for the log only. */
-  error: unknown
+  error?: unknown
   calls: CallOptions
-  /** Of the calls to services. Each part is created when the first call needs it. */
-  context: Context | undefined
-  traceparent: string | undefined
-  abort: AbortController | undefined
-  /** Of calls that observe the end without a signal. */
-  endListeners: Set<() => void> | undefined
-  /** Why the answer is no longer needed. */
-  abortReason: unknown
+  /** Of the calls to services. Created for the first one. */
+  context?: Context
+  traceparent?: string
+  /** Aborted when the response is no longer needed: cancels the calls. */
+  readonly abort: AbortController
+  /** Expires a request whose response needs more than memory. */
+  timeout?: NodeJS.Timeout
 }
 
 /** What the calls to services of all requests share. */
@@ -51,7 +48,7 @@ export interface CallOptions {
   readonly limitMs: number
   /** The positions that answers must not be older than. */
   readonly positions: () => Positions
-  /** Looks up the session of a request again. Rejects with the fault that refuses the request now. */
+  /** Finds the session of a request again. Rejects with the fault that refuses the request now. */
   readonly readmit: (exchange: Exchange) => Promise<void>
 }
 
@@ -66,20 +63,8 @@ export const openExchange = (incoming: IncomingMessage, outgoing: ServerResponse
   api: '',
   operation: '',
   access: 'none',
-  head: [],
-  session: undefined,
-  holder: undefined,
-  protocol: undefined,
-  query: undefined,
-  refusalType: undefined,
-  faultCode: undefined,
-  error: undefined,
   calls: noCalls,
-  context: undefined,
-  traceparent: undefined,
-  abort: undefined,
-  endListeners: undefined,
-  abortReason: undefined,
+  abort: new AbortController(),
 })
 
 /** What Hono's context carries for one request: `c.env`. */

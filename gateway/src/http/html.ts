@@ -103,7 +103,7 @@ export function sendDialogue(
 ): Response {
   protect(c, policyWith(formAction))
   forbidStoring(c)
-  return write(c, status, ['content-type', HTML_TYPE], htmlText(title, content, shape))
+  return write(c, status, { 'content-type': HTML_TYPE }, htmlText(title, content, shape))
 }
 
 export interface Dialogue {

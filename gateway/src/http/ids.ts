@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { pooledRandom } from '@overlay/rpc'
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz.-'
 
 /** Id of one request, in logs and error answers. wire: nine characters, like other short ids. */
 export function requestId(): string {
   let id = ''
-  for (const byte of pooledRandom(9)) id += ALPHABET[byte & 63]
+  for (const byte of randomBytes(9)) id += ALPHABET[byte & 63]
   return id
 }
 

@@ -2,45 +2,37 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { Fault } from '@overlay/rpc'
 import type { Hono } from 'hono'
 import { failureText } from './answer.js'
-import { type Env, type Exchange, openExchange } from './exchange.js'
+import { type Env, openExchange } from './exchange.js'
 import { requestId } from './ids.js'
 import { JSON_TYPE } from './send.js'
 import type { TraceRequest } from './trace-requests.js'
 
 /**
- * Passes the requests of a Node server to Hono. Handlers write their answers themselves: what the fetch API needs
- * (Request, Response, Headers, a signal) costs as much as the rest of a small request.
+ * Passes the requests of a Node server to Hono. Handlers write their responses themselves: what the fetch API needs
+ * (Request, Response, Headers) costs as much as the rest of a small request.
  */
 export const requestListener =
-  (app: App, trace?: TraceRequest): RequestListener =>
+  (app: Pick<Hono<Env>, 'fetch'>, trace: TraceRequest = (_, answer) => answer()): RequestListener =>
   (incoming, outgoing) => {
     if (!isTargetValid(incoming)) return refuse(outgoing)
     // errors of the error handler itself must not end the process
     const end = (err: Error): void => void outgoing.destroy(err)
+    // Hono reads the method and passes the rest on. HEAD is answered like GET: Node leaves out the body
+    const request = { method: incoming.method === 'OPTIONS' ? 'OPTIONS' : 'GET' } as Request
+    const exchange = openExchange(incoming, outgoing)
     try {
-      const method = incoming.method === 'OPTIONS' ? preflight : other
-      const exchange = openExchange(incoming, outgoing)
-      const answered = trace ? traced(trace, app, method, exchange) : app.fetch(method, exchange)
+      const answered = trace(exchange, () => app.fetch(request, exchange))
       if (answered instanceof Promise) answered.catch(end)
     } catch (err) {
       end(err as Error)
     }
   }
 
-type App = Pick<Hono<Env>, 'fetch'>
-
-const traced = (trace: TraceRequest, app: App, method: Request, exchange: Exchange) =>
-  trace(exchange, () => app.fetch(method, exchange))
-
-/** Hono reads the method and passes the rest on. HEAD is answered like GET: Node leaves out the body. */
-const requestOf = (method: string): Request => ({ method }) as Request
-const [preflight, other] = [requestOf('OPTIONS'), requestOf('GET')]
-
 const refused = new Fault('COULD_NOT_VALIDATE', 'the request target or host is not valid')
 
 function refuse(outgoing: ServerResponse): void {
   const text = failureText(refused, requestId())
-  outgoing.writeHead(400, ['content-type', JSON_TYPE, 'Content-Length', String(Buffer.byteLength(text))])
+  outgoing.writeHead(400, { 'content-type': JSON_TYPE, 'content-length': Buffer.byteLength(text) })
   outgoing.end(text)
 }
 

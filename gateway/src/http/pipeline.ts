@@ -5,10 +5,8 @@ import { Hono } from 'hono'
 import type { AccessRecord } from './access-log.js'
 import { failure } from './answer.js'
 import { type BodyLimits, readBody } from './body.js'
-import { abortCalls } from './calls.js'
 import { allowOrigin, preflight } from './cors.js'
 import { credentialsOf } from './credentials.js'
-import { openDeadlines } from './deadlines.js'
 import { discardRest } from './discard-rest.js'
 import type {
   Access,
@@ -71,8 +69,8 @@ export function mount(options: Pipeline, apis: readonly MountedApi[], web: Pages
     },
   })
   app.options('*', (c) => {
-    c.env.head = pipeline.head()
-    return write(c, preflight(c.env.incoming, c.env.outgoing), [], null)
+    pipeline.setHeaders(c.env.outgoing)
+    return write(c, preflight(c.env.incoming, c.env.outgoing), {}, null)
   })
   for (const api of apis)
     for (const [path, route] of routesOf(api))
@@ -96,43 +94,31 @@ export function mount(options: Pipeline, apis: readonly MountedApi[], web: Pages
 /** What all requests share. */
 interface OpenPipeline extends Pipeline {
   readonly calls: CallOptions
-  /** Headers of every answer, as pairs of name and value. */
-  head(): readonly string[]
-  /** Listens to the end of a request, with the answer as `this`. One function for all costs less than one for each. */
-  readonly onClose: (this: ServerResponse) => void
-  /** Expires a request whose answer needs more than memory. */
-  expireInTime(c: RequestContext): void
-}
-
-const requestOf = Symbol('request')
-
-interface Answering extends ServerResponse {
-  [requestOf]?: RequestContext
+  /** Sets the headers of every response. */
+  setHeaders(outgoing: ServerResponse): void
 }
 
 function openPipeline(pipeline: Pipeline): OpenPipeline {
-  const { sessions, serverName, instanceId, requestMs, positions, isClosing, onAnswer } = pipeline
-  const head = ['server', serverName, 'ziti-instance-id', instanceId]
-  const lastHead = [...head, 'connection', 'close']
-  const deadlines = openDeadlines<RequestContext>(requestMs, ({ env }) => env.startedMs, expire)
+  const { sessions, serverName, instanceId, requestMs, positions, isClosing } = pipeline
   return {
     ...pipeline,
     calls: { limitMs: requestMs, positions, readmit: (exchange) => readmit(sessions, exchange) },
-    head: () => (isClosing() ? lastHead : head),
-    expireInTime(c) {
-      deadlines.add(c)
-    },
-    onClose(this: Answering) {
-      const c = this[requestOf]
-      if (!c) return
-      const { env } = c
-      deadlines.delete(c)
-      const aborted = !this.writableFinished
-      if (aborted) abortCalls(env, new Error('the client went away'))
-      if (!env.incoming.complete) discardRest(env.incoming)
-      onAnswer({ c, status: this.statusCode, seconds: (performance.now() - env.startedMs) / 1000, aborted })
+    setHeaders(outgoing) {
+      outgoing.setHeader('server', serverName)
+      outgoing.setHeader('ziti-instance-id', instanceId)
+      if (isClosing()) outgoing.setHeader('connection', 'close')
     },
   }
+}
+
+/** The response has been sent, or the client has closed the connection. */
+function endRequest({ onAnswer }: Pipeline, c: RequestContext): void {
+  const { incoming, outgoing, abort, timeout, startedMs } = c.env
+  clearTimeout(timeout)
+  const aborted = !outgoing.writableFinished
+  if (aborted) abort.abort(new Error('the client has closed the connection'))
+  if (!incoming.complete) discardRest(incoming)
+  onAnswer({ c, status: outgoing.statusCode, seconds: (performance.now() - startedMs) / 1000, aborted })
 }
 
 /**
@@ -176,7 +162,7 @@ const afterwards = (held: Promise<void>, c: RequestContext, answer: () => Answer
 function withSession(pipeline: OpenPipeline, c: RequestContext, answer: () => Answer): Answer {
   const enter = (session: Session): Answer => {
     c.env.session = session
-    c.env.holder = session
+    c.env.reportedSession = session
     const held = pipeline.shares.takeSession(session.id)
     return held ? afterwards(held, c, answer) : answer()
   }
@@ -200,27 +186,20 @@ const noParams: Params = { id: '', serviceId: '' }
 const unknownPath = ({ env: { path } }: RequestContext): Fault =>
   new Fault('NOT_FOUND', `path ${path} was not found`)
 
-function openRequest(
-  { calls, head, onClose }: OpenPipeline,
-  api: string,
-  operation: string,
-  c: RequestContext,
-): void {
+function openRequest(pipeline: OpenPipeline, api: string, operation: string, c: RequestContext): void {
   const { env } = c
   env.requestId = requestId()
   env.api = api
   env.operation = operation
-  env.calls = calls
-  env.head = head()
-  const outgoing: Answering = env.outgoing
-  outgoing[requestOf] = c
-  outgoing.on('close', onClose)
-  allowOrigin(env.incoming, outgoing)
+  env.calls = pipeline.calls
+  pipeline.setHeaders(env.outgoing)
+  env.outgoing.once('close', () => endRequest(pipeline, c))
+  allowOrigin(env.incoming, env.outgoing)
 }
 
 /** Without a call to the owner of sessions: the operation needs none. */
 function setCachedExpiry({ sessions }: Pipeline, { env }: RequestContext): void {
-  env.holder = sessions.cached(credentialsOf(env.incoming))
+  env.reportedSession = sessions.cached(credentialsOf(env.incoming))
 }
 
 /** Checks the input and the permission, then runs the handler. */
@@ -272,24 +251,23 @@ async function readmit(sessions: SessionStore, exchange: Exchange): Promise<void
   exchange.session = session
 }
 
-/** An answer that is not written yet must be before the request expires. */
-function inTime({ expireInTime }: OpenPipeline, c: RequestContext, answer: Answer): Answer {
-  if (answer instanceof Promise) expireInTime(c)
+/** The response must be written before the request times out. A response that is being streamed has its own limits. */
+function inTime({ requestMs }: Pipeline, c: RequestContext, answer: Answer): Answer {
+  if (answer instanceof Promise) c.env.timeout ??= setTimeout(expire, requestMs, c)
   return answer
 }
 
-/** An answer whose parts are on their way has limits of its own. */
 function expire(c: RequestContext): void {
   if (c.env.outgoing.headersSent) return
   const timeout = new Fault('TIMEOUT')
-  abortCalls(c.env, timeout)
+  c.env.abort.abort(timeout)
   failure(c, timeout)
 }
 
 /** The only place that turns an error into an answer. */
 function answerError(err: Error, c: RequestContext): Response {
-  const { outgoing, abortReason } = c.env
-  if (outgoing.headersSent && abortReason !== undefined) return SENT // of a call that was cancelled
+  const { outgoing, abort } = c.env
+  if (outgoing.headersSent && abort.signal.aborted) return SENT // of a call that was cancelled
   if (!(err instanceof Fault)) c.env.error = err
   return failure(c, asFault(err))
 }

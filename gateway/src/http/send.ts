@@ -1,10 +1,11 @@
+import type { OutgoingHttpHeaders } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { createGzip, gzip } from 'node:zlib'
 import { ownBytes } from '@overlay/process/bytes'
 import type { Answer, RequestContext } from './exchange.js'
 import { CREDENTIAL_HEADERS } from './session.js'
-import { addHeader, type Pairs, SENT, write, writeHead } from './write.js'
+import { addHeader, SENT, write, writeHead } from './write.js'
 
 // wire: exactly this, without a charset
 export const JSON_TYPE = 'application/json'
@@ -12,14 +13,12 @@ export const JSON_TYPE = 'application/json'
 /** Smaller bodies are not worth compressing. */
 const MIN_COMPRESSED_BYTES = 1024
 
-export const JSON_HEADERS: Pairs = ['content-type', JSON_TYPE]
-const GZIP: Pairs = ['content-encoding', 'gzip']
-
-const headersOf = (type: string): Pairs => (type === JSON_TYPE ? JSON_HEADERS : ['content-type', type])
+export const JSON_HEADERS = { 'content-type': JSON_TYPE }
+const GZIP = { 'content-encoding': 'gzip' }
 
 /** What decides about the form and the contents of an answer. */
 const varying = ({ env }: RequestContext): string =>
-  env.holder ? `accept-encoding, ${CREDENTIAL_HEADERS}` : 'accept-encoding'
+  env.reportedSession ? `accept-encoding, ${CREDENTIAL_HEADERS}` : 'accept-encoding'
 
 const compress = promisify(gzip)
 
@@ -41,27 +40,24 @@ export function sendBytes(
   body: string | Uint8Array,
   type: string,
 ): Answer {
-  const headers = headersOf(type)
-  const written = writtenForm(body, type)
-  if (body.length < MIN_COMPRESSED_BYTES) return write(c, status, headers, written)
-  if (!acceptsGzip(c)) return respond(c, status, headers, written, varying(c))
+  const headers = { 'content-type': type }
+  if (body.length < MIN_COMPRESSED_BYTES) return write(c, status, headers, body)
+  if (!acceptsGzip(c)) return respond(c, status, headers, body, varying(c))
   return compress(body, { level: 1 }).then((bytes) =>
-    respond(c, status, [...headers, ...GZIP], bytes, varying(c)),
+    respond(c, status, { ...headers, ...GZIP }, bytes, varying(c)),
   )
 }
 
 /** Sends parts as they come, compressed for clients that accept it. */
 export function sendParts(c: RequestContext, type: string, parts: () => AsyncGenerator<Buffer>): Response {
-  const headers = headersOf(type)
+  const headers = { 'content-type': type }
   if (!acceptsGzip(c)) return stream(c, 200, headers, varying(c), parts)
-  return stream(c, 200, [...headers, ...GZIP], varying(c), parts, createGzip({ level: 1 }))
+  return stream(c, 200, { ...headers, ...GZIP }, varying(c), parts, createGzip({ level: 1 }))
 }
 
 /** A body that is sent repeatedly: kept as bytes, compressed at most once. */
 export interface PreparedBody {
   readonly bytes: Buffer
-  /** Of a short body: a text is written together with the headers. */
-  readonly text?: string | undefined
   readonly type: string
   readonly containsSecret: boolean
   /** The compressed form; 'never' for types that are compressed already. */
@@ -70,27 +66,17 @@ export interface PreparedBody {
 
 export function prepareBody(body: string | Buffer, type: string = JSON_TYPE): PreparedBody {
   const bytes = ownBytes(typeof body === 'string' ? Buffer.from(body) : body)
-  const text = bytes.length <= MAX_TEXT_BYTES ? body.toString() : undefined
-  return { bytes, text, type, containsSecret: containsSecret(body, type), gzip: undefined }
+  return { bytes, type, containsSecret: containsSecret(body, type), gzip: undefined }
 }
-
-/** Longer ones cost less as bytes. */
-const MAX_TEXT_BYTES = 4096
-
-/** A short text is written together with the headers; bytes, which need not be text, are a write of their own. */
-const writtenForm = (body: string | Uint8Array, type: string): string | Uint8Array =>
-  typeof body !== 'string' && type === JSON_TYPE && body.length <= MAX_TEXT_BYTES
-    ? bufferOf(body).toString()
-    : body
 
 export function sendPrepared(c: RequestContext, body: PreparedBody): Answer {
   if (body.containsSecret) forbidStoring(c)
-  const { bytes, text = bytes, type } = body
-  const headers = headersOf(type)
-  if (bytes.length < MIN_COMPRESSED_BYTES) return write(c, 200, headers, text)
-  if (body.gzip === 'never') return respond(c, 200, headers, text)
-  if (!acceptsGzip(c)) return respond(c, 200, headers, text, varying(c))
-  const gzipHeaders = [...headers, ...GZIP]
+  const { bytes, type } = body
+  const headers = { 'content-type': type }
+  if (bytes.length < MIN_COMPRESSED_BYTES) return write(c, 200, headers, bytes)
+  if (body.gzip === 'never') return respond(c, 200, headers, bytes)
+  if (!acceptsGzip(c)) return respond(c, 200, headers, bytes, varying(c))
+  const gzipHeaders = { ...headers, ...GZIP }
   if (Buffer.isBuffer(body.gzip)) return respond(c, 200, gzipHeaders, body.gzip, varying(c))
   body.gzip ??= compress(bytes).then((compressed) => {
     const own = ownBytes(compressed)
@@ -130,41 +116,31 @@ const PIECE_BYTES = 128 << 10
 function respond(
   c: RequestContext,
   status: number,
-  headers: Pairs,
+  headers: OutgoingHttpHeaders,
   body: string | Uint8Array,
   vary?: string,
 ): Response {
   if (body.length < PIECE_BYTES) return write(c, status, headers, body, vary)
-  const bytes = typeof body === 'string' ? Buffer.from(body) : bufferOf(body)
-  if (!writeHead(c, status, [...headers, 'content-length', String(bytes.length)], vary)) return SENT
-  const { outgoing } = c.env
-  let at = 0
-  const writePieces = (): void => {
-    while (!outgoing.destroyed && bytes.length - at > PIECE_BYTES) {
-      const piece = bytes.subarray(at, at + PIECE_BYTES)
-      at += PIECE_BYTES
-      if (!outgoing.write(piece)) return void outgoing.once('drain', writePieces)
-    }
-    if (!outgoing.destroyed) outgoing.end(bytes.subarray(at))
-  }
-  writePieces()
-  return SENT
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body
+  return stream(c, status, { ...headers, 'content-length': bytes.length }, vary, function* () {
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES)
+  })
 }
 
 /** Sends the parts no faster than the client reads them. */
 function stream(
   c: RequestContext,
   status: number,
-  headers: Pairs,
+  headers: OutgoingHttpHeaders,
   vary: string | undefined,
-  parts: () => AsyncGenerator<Buffer>,
+  parts: () => Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
   through?: ReturnType<typeof createGzip>,
 ): Response {
   if (!writeHead(c, status, headers, vary)) return SENT
   const { outgoing } = c.env
   const sent = through ? pipeline(parts, through, outgoing) : pipeline(parts, outgoing)
   sent.catch((err: Error) => {
-    // The status has been sent. A connection cut short shows the client that the answer is incomplete.
+    // The status has been sent. A connection cut short shows the client that the response is incomplete.
     c.env.error = err
     outgoing.destroy()
   })

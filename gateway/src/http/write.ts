@@ -1,57 +1,50 @@
-import type { Exchange, RequestContext } from './exchange.js'
+import type { OutgoingHttpHeaders } from 'node:http'
+import type { RequestContext } from './exchange.js'
 import { CREDENTIAL_HEADERS, expirationSeconds } from './session.js'
 
-/** Returned by handlers: the answer is written, or its parts are on their way. Hono wants an object, and reads nothing of it. */
+/** Returned by handlers: the response is written, or is being streamed. Hono wants an object, and reads nothing of it. */
 export const SENT = Object.freeze({}) as unknown as Response
 
-/** Headers as pairs of name and value. */
-export type Pairs = readonly string[]
-
 /**
- * Writes an answer, unless the request has got one: a late call must not change the answer to a request that has timed
+ * Writes a response, unless the request has one: a late call must not change the response to a request that has timed
  * out. `null` is no body at all.
- * @param vary what the form of the answer depends on, beside its session
+ * @param vary what the form of the response depends on, besides its session
  */
 export function write(
-  { env }: RequestContext,
+  c: RequestContext,
   status: number,
-  headers: Pairs,
+  headers: OutgoingHttpHeaders,
   body: string | Uint8Array | null,
   vary?: string,
 ): Response {
-  const { incoming, outgoing } = env
-  if (outgoing.headersSent) return SENT
-  const head = headOf(env, headers, vary)
-  if (body === null) {
-    outgoing.writeHead(status, head)
-    outgoing.end()
-    return SENT
-  }
-  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length
-  if (incoming.method !== 'HEAD') head.push('Content-Length', String(length))
-  outgoing.writeHead(status, head)
-  outgoing.end(body)
+  const { incoming, outgoing } = c.env
+  const hasLength = body !== null && incoming.method !== 'HEAD'
+  const length = hasLength ? { 'content-length': Buffer.byteLength(body) } : {}
+  if (writeHead(c, status, { ...headers, ...length }, vary)) outgoing.end(body ?? undefined)
   return SENT
 }
 
-/** Writes status and headers of an answer whose body follows. False: the request has got an answer already. */
-export function writeHead({ env }: RequestContext, status: number, headers: Pairs, vary?: string): boolean {
-  if (env.outgoing.headersSent) return false
-  env.outgoing.writeHead(status, headOf(env, headers, vary))
+/**
+ * Writes status and headers of a response whose body follows. False: the request has a response already.
+ * wire: the response to a valid session reports its expiry. differs: a cache must not show it to others.
+ */
+export function writeHead(
+  { env: { outgoing, reportedSession: session } }: RequestContext,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  vary?: string,
+): boolean {
+  if (outgoing.headersSent) return false
+  const expiry = session && {
+    'expiration-seconds': expirationSeconds(session),
+    'expires-at': session.expiresAt,
+    vary: CREDENTIAL_HEADERS,
+  }
+  outgoing.writeHead(status, { ...headers, ...expiry, ...(vary !== undefined && { vary }) })
   return true
 }
 
-/** Adds a header to the answer. `setHeader` would make `writeHead` merge all headers one by one. */
-export function addHeader({ env }: RequestContext, name: string, value: string): void {
-  if (!env.head.includes(name)) env.head = [...env.head, name, value]
-}
-
-/** wire: an answer to a valid session tells its end. differs: a cache must not show it to others. */
-function headOf({ head, holder }: Exchange, headers: Pairs, vary: string | undefined): string[] {
-  const pairs = [...head, ...headers]
-  if (holder) {
-    pairs.push('expiration-seconds', String(expirationSeconds(holder)), 'expires-at', holder.expiresAt)
-    pairs.push('vary', vary ?? CREDENTIAL_HEADERS)
-  } else if (vary !== undefined) pairs.push('vary', vary)
-  return pairs
+/** Sets a header of the response, unless it has been sent. */
+export function addHeader({ env: { outgoing } }: RequestContext, name: string, value: string): void {
+  if (!outgoing.headersSent) outgoing.setHeader(name, value)
 }

@@ -58,7 +58,7 @@ export const mayRedirect = (uris: RedirectUris, uri: string): boolean =>
 export function redirect(c: RequestContext, location: string): Response {
   forbidStoring(c)
   c.env.outgoing.setHeader('referrer-policy', 'no-referrer')
-  return write(c, 302, ['location', location], null)
+  return write(c, 302, { location }, null)
 }
 
 type Members = Readonly<Record<string, string>>

@@ -11,4 +11,4 @@ export function sendJson(c: RequestContext, status: number, value: object): Resp
 }
 
 export const plainText = (c: RequestContext, status: number, text: string): Response =>
-  write(c, status, ['content-type', TEXT_TYPE, 'x-content-type-options', 'nosniff'], `${text}\n`)
+  write(c, status, { 'content-type': TEXT_TYPE, 'x-content-type-options': 'nosniff' }, `${text}\n`)

@@ -106,7 +106,7 @@ const ownForm = (step: Step): Endpoint =>
 /** Another request shows the result, so that a reload repeats no login. */
 function seePage(c: RequestContext): Response {
   forbidStoring(c)
-  return write(c, 303, ['location', '/status'], null)
+  return write(c, 303, { location: '/status' }, null)
 }
 
 /** The page again if what was entered is wrong. Other failures are answered as such. */

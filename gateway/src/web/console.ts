@@ -59,7 +59,7 @@ function redirect(c: RequestContext): Response {
   const { url = '' } = c.env.incoming
   const mark = url.indexOf('?')
   const location = `${ROOT}/${mark < 0 ? '' : url.slice(mark)}`
-  return write(c, 302, ['location', location, 'cache-control', 'no-cache'], null)
+  return write(c, 302, { location, 'cache-control': 'no-cache' }, null)
 }
 
 function decoded(c: RequestContext, path: string): string {
@@ -92,7 +92,7 @@ function sendFile(c: RequestContext, file: StoredFile, path: string): Response |
     outgoing.setHeader('content-security-policy', policyOf(file))
   } else if (file.type.startsWith('image/svg'))
     outgoing.setHeader('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'; sandbox")
-  if (matches(incoming.headers['if-none-match'], file.etag)) return write(c, 304, [], null)
+  if (matches(incoming.headers['if-none-match'], file.etag)) return write(c, 304, {}, null)
   return sendPrepared(c, file)
 }
 

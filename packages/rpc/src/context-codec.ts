@@ -1,6 +1,5 @@
 import { Metadata } from '@grpc/grpc-js'
 import { asBuffer } from './as-buffer.js'
-import { type OwnCancellation, withCancellation } from './cancellation.js'
 import type { Context } from './context.js'
 import { CallContext } from './gen/overlay/stream/v1/stream.js'
 
@@ -16,22 +15,18 @@ export function contextToMessage({
 }
 
 /** The context of a call that this process answers. */
-export function contextFromMessage(
-  message: CallContext,
-  limitMs: number,
-  cancellation: OwnCancellation,
-): Context {
+export function contextFromMessage(message: CallContext, limitMs: number, signal: AbortSignal): Context {
   const { requestId, traceparent, sourceAddress, positions } = message
   const { identityId, identityName, apiSessionId, isAdmin, configTypes } = message
-  const members = {
+  return {
     requestId,
     traceparent,
     caller: { identityId, identityName, apiSessionId, isAdmin, configTypes },
     sourceAddress,
     deadline: Number.isFinite(limitMs) ? new Date(Date.now() + limitMs) : undefined,
     positions,
+    signal,
   }
-  return withCancellation(members, cancellation)
 }
 
 const KEY = 'context-bin'
@@ -42,8 +37,8 @@ export function toMetadata(context: Context): Metadata {
   return metadata
 }
 
-export function fromMetadata(metadata: Metadata, limitMs: number, cancellation: OwnCancellation): Context {
+export function fromMetadata(metadata: Metadata, limitMs: number, signal: AbortSignal): Context {
   const [bytes] = metadata.get(KEY)
   if (!Buffer.isBuffer(bytes)) throw new Error('call without a context')
-  return contextFromMessage(CallContext.decode(bytes), limitMs, cancellation)
+  return contextFromMessage(CallContext.decode(bytes), limitMs, signal)
 }

@@ -8,7 +8,7 @@ import type {
   UntypedServiceImplementation,
 } from '@grpc/grpc-js'
 import type { Logger } from 'pino'
-import { cancellationOf, openCancellation } from './cancellation.js'
+import { openCancellation } from './cancellation.js'
 import { type Context, traceIdOf } from './context.js'
 import { fromMetadata } from './context-codec.js'
 import { Fault, toStatus } from './fault.js'
@@ -137,7 +137,7 @@ const unary =
     const cancellation = openCancellation(limitMs)
     const cancel = (): void => cancellation.cancel(new Fault('TIMEOUT'))
     call.on('cancelled', cancel)
-    callEncoded(call.request, fromMetadata(call.metadata, limitMs, cancellation))
+    callEncoded(call.request, fromMetadata(call.metadata, limitMs, cancellation.signal))
       .then(
         (response) => done(null, response),
         (err: unknown) => done(toStatus(err)),
@@ -154,19 +154,19 @@ function rawStream(
   { log, observe }: ServiceHost,
 ): RawStream {
   return async (request, context, write) => {
-    const cancellation = cancellationOf(context)
+    const { signal } = context
     const start = performance.now()
     let code = 'OK'
     let removeListener: () => void = () => undefined
     async function send(): Promise<void> {
       for await (const message of run(requestDeserialize(request), context)) {
-        if (cancellation.isCancelled()) return
+        if (signal.aborted) return
         const written = write(responseSerialize(message))
         if (written) await written
       }
     }
     const ended = new Promise<never>((_, reject) => {
-      removeListener = cancellation.listen(() => reject(cancellation.reason()))
+      removeListener = onAbort(signal, () => reject(signal.reason))
     })
     try {
       await Promise.race([send(), ended])
@@ -188,7 +188,7 @@ const streaming =
     const cancellation = openCancellation(limitMs)
     call.on('cancelled', () => cancellation.cancel(new Fault('TIMEOUT')))
     const removeListener = onAbort(stopping, () => cancellation.cancel(new Fault('UNAVAILABLE')))
-    const context = fromMetadata(call.metadata, limitMs, cancellation)
+    const context = fromMetadata(call.metadata, limitMs, cancellation.signal)
     stream(call.request, context, (message) =>
       call.write(message) ? undefined : once(call, 'drain', { signal: context.signal }),
     )
@@ -205,7 +205,7 @@ const streaming =
 function faultOf(err: unknown, method: string, context: Context, log: Logger): Fault {
   if (err instanceof Fault) return err
   const { requestId } = context
-  if (cancellationOf(context).isCancelled() && (err as Error).name === 'AbortError')
+  if (context.signal.aborted && (err as Error).name === 'AbortError')
     return new Fault('TIMEOUT', undefined, err)
   log.error({ err, method, requestId, traceId: traceIdOf(context) }, 'call failed')
   return new Fault('UNHANDLED', undefined, err)

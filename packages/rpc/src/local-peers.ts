@@ -1,13 +1,13 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
-import { cancellationOf, type OwnCancellation, openCancellation } from './cancellation.js'
+import { faultOfCancelled, openCancellation } from './cancellation.js'
 import { checkCaller } from './check-caller.js'
 import type { Context } from './context.js'
 import { contextFromMessage, contextToMessage } from './context-codec.js'
 import { asFault, Fault, faultFromMessage, faultToMessage, refusalMessage } from './fault.js'
 import { CALL_LIMIT_MS, MAX_PENDING_CALLS } from './limits.js'
 import type { LocalService, LocalServices } from './local-services.js'
-import { faultOfCancelled, restMs } from './mux-client.js'
+import { restMs } from './mux-client.js'
 import { onAbort } from './on-abort.js'
 import type { PeerName } from './peer-name.js'
 import type { Peers } from './peers.js'
@@ -52,20 +52,20 @@ export function localPeers({ local, service, caller, connect }: LocalPeersOption
     if (pending >= MAX_PENDING_CALLS) throw new Fault('SERVER_TOO_MANY_REQUESTS')
     const callMs = Math.min(restMs(context, limitMs), CALL_LIMIT_MS)
     const cancellation = openCancellation(callMs)
-    const ofCaller = cancellationOf(context)
+    const { signal } = cancellation
     const listeners: (() => void)[] = []
     pending++
     try {
       // one promise for all ways in which it ends: this is on the way of every request
       return await new Promise<Buffer>((resolve, reject) => {
         listeners.push(
-          cancellation.listen(() => reject(cancellation.reason())),
-          ofCaller.listen(() => {
-            reject(faultOfCancelled(ofCaller))
+          onAbort(signal, () => reject(signal.reason)),
+          onAbort(context.signal, () => {
+            reject(faultOfCancelled(context.signal))
             cancellation.cancel(new Fault('TIMEOUT'))
           }),
         )
-        const answer = track(method.call(request, copyOf(context, callMs, cancellation)))
+        const answer = track(method.call(request, copyOf(context, callMs, signal)))
         answer.then(resolve, (err: unknown) => reject(asSent(err)))
       })
     } finally {
@@ -87,7 +87,7 @@ export function localPeers({ local, service, caller, connect }: LocalPeersOption
       onAbort(signal, () => cancellation.cancel(new Fault('TIMEOUT'))),
       onAbort(stopping, () => cancellation.cancel(new Fault('UNAVAILABLE'))),
     ]
-    const own = copyOf(context, limitMs, cancellation)
+    const own = copyOf(context, limitMs, cancellation.signal)
     let fault: Fault | undefined
     run(request, own, (message) =>
       messages.write(message) ? undefined : once(messages, 'drain', { signal: own.signal }),
@@ -127,5 +127,5 @@ export function localPeers({ local, service, caller, connect }: LocalPeersOption
 const asSent = (err: unknown): Fault => faultFromMessage(faultToMessage(asFault(err)))
 
 /** As after its way over a connection. */
-const copyOf = (context: Context, limitMs: number, cancellation: OwnCancellation): Context =>
-  contextFromMessage(contextToMessage(context), limitMs, cancellation)
+const copyOf = (context: Context, limitMs: number, signal: AbortSignal): Context =>
+  contextFromMessage(contextToMessage(context), limitMs, signal)

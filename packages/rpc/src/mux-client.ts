@@ -1,6 +1,6 @@
 import { decodeAnswer } from './answer-codec.js'
 import { asBuffer } from './as-buffer.js'
-import { type Cancellation, cancellationOf } from './cancellation.js'
+import { faultOfCancelled } from './cancellation.js'
 import type { Context } from './context.js'
 import { contextToMessage } from './context-codec.js'
 import { expireAfter } from './deadlines.js'
@@ -9,6 +9,7 @@ import { Fault, faultFromMessage } from './fault.js'
 import type { FrameConnection, FrameEvents } from './frame-connection.js'
 import { Call } from './gen/overlay/stream/v1/stream.js'
 import { MAX_PENDING_CALLS, MESSAGE_LIMIT_BYTES } from './limits.js'
+import { onAbort } from './on-abort.js'
 
 /** The multiplexed calls to one replica. */
 export interface MuxClient {
@@ -146,9 +147,9 @@ export function openMuxClient(open: OpenConnection, onAnswer: () => void = () =>
         },
       })
       pendingCalls++
-      const cancellation = cancellationOf(context)
+      const { signal } = context
       const cancelDeadline = expireAfter(timeoutMs, () => cancel(new Fault('TIMEOUT')))
-      const removeListener = cancellation.listen(() => cancel(faultOfCancelled(cancellation)))
+      const removeListener = onAbort(signal, () => cancel(faultOfCancelled(signal)))
       line.connection?.send(bytes)
     })
   }
@@ -194,9 +195,3 @@ const encodeCall = (call: Partial<Call>): Buffer =>
   )
 
 const EMPTY = Buffer.alloc(0)
-
-/** The fault of a call that its caller has cancelled. */
-export function faultOfCancelled({ reason }: Pick<Cancellation, 'reason'>): Fault {
-  const why = reason()
-  return why instanceof Fault ? why : new Fault('UNAVAILABLE', undefined, why)
-}

@@ -1,5 +1,5 @@
 import { encodeAnswer } from './answer-codec.js'
-import { type OwnCancellation, openCancellation } from './cancellation.js'
+import { type Cancellation, openCancellation } from './cancellation.js'
 import { type Admission, checkCaller } from './check-caller.js'
 import { contextFromMessage } from './context-codec.js'
 import { asFault, Fault, faultToMessage, refusalMessage } from './fault.js'
@@ -26,7 +26,7 @@ export const openMuxServer =
     ageMs: number,
   ): ServeConnection =>
   (caller, open) => {
-    const running = new Map<number, OwnCancellation>()
+    const running = new Map<number, Cancellation>()
     let hasClientEnded = false
     let isPaused = false
 
@@ -80,7 +80,7 @@ export const openMuxServer =
       running.set(tag, cancellation)
       try {
         if (!hosted) throw new Fault('UNHANDLED', undefined, new Error(`no method '${method}'`))
-        const callContext = contextFromMessage(context ?? CallContext.create(), limitMs, cancellation)
+        const callContext = contextFromMessage(context ?? CallContext.create(), limitMs, cancellation.signal)
         reply(tag, { response: await hosted.callEncoded(request, callContext) })
       } catch (err) {
         reply(tag, { fault: faultToMessage(asFault(err)) })

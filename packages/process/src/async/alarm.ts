@@ -1,5 +1,3 @@
-import { openList } from '@overlay/rpc'
-
 /** Wakes all that sleep on it. */
 export interface Alarm {
   ring(): void
@@ -8,21 +6,21 @@ export interface Alarm {
 }
 
 export function openAlarm(): Alarm {
-  const sleepers = openList<() => void>()
+  const sleepers = new Set<() => void>()
   return {
     ring() {
-      for (const wake of sleepers.items()) wake()
+      for (const wake of [...sleepers]) wake()
     },
     sleep: (signal, ms) =>
       new Promise((resolve) => {
         const wake = (): void => {
           clearTimeout(timer)
-          sleepers.remove(place)
+          sleepers.delete(wake)
           signal.removeEventListener('abort', wake)
           resolve()
         }
         const timer = ms === undefined ? undefined : setTimeout(wake, ms)
-        const place = sleepers.add(wake)
+        sleepers.add(wake)
         signal.addEventListener('abort', wake)
         if (signal.aborted) wake()
       }),

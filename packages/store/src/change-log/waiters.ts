@@ -1,4 +1,4 @@
-import { Fault, onAbort, openList, type Position } from '@overlay/rpc'
+import { Fault, onAbort, type Position } from '@overlay/rpc'
 
 /** The callers that wait for a follower. */
 export interface Waiters {
@@ -22,7 +22,7 @@ interface Waiter {
 }
 
 export function openWaiters(applied: () => Position | undefined): Waiters {
-  const list = openList<Waiter>()
+  const waiters = new Set<Waiter>()
   let begun = 0
   let ended = 0
 
@@ -34,7 +34,7 @@ export function openWaiters(applied: () => Position | undefined): Waiters {
       : ended > since
   }
   const check = (): void => {
-    for (const waiter of list.items()) if (isMet(waiter)) waiter.resolve()
+    for (const waiter of [...waiters]) if (isMet(waiter)) waiter.resolve()
   }
 
   async function wait(position: Position | undefined, signal: AbortSignal): Promise<void> {
@@ -45,24 +45,24 @@ export function openWaiters(applied: () => Position | undefined): Waiters {
         position,
         since: begun,
         resolve() {
-          list.remove(place)
+          waiters.delete(waiter)
           removeListener()
           resolve()
         },
       }
       const abort = (): void => {
-        list.remove(place)
+        waiters.delete(waiter)
         reject(new Fault('TIMEOUT', undefined, signal.reason))
       }
-      const place = list.add(waiter)
+      waiters.add(waiter)
       const removeListener = onAbort(signal, abort) // a signal may be that of many waits
     })
   }
 
   return {
     wait,
-    any: () => !list.isEmpty(),
-    anySince: (pull) => list.items().some(({ since }) => since < pull),
+    any: () => waiters.size > 0,
+    anySince: (pull) => [...waiters].some(({ since }) => since < pull),
     beginPull: () => ++begun,
     endPull(pull) {
       ended = Math.max(ended, pull)
