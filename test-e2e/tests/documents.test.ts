@@ -3,11 +3,10 @@ import { dirname, join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
-const documents = ['.', 'docs', 'docs/decisions', 'docs/reports'].flatMap((folder) =>
-  readdirSync(join(root, folder))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => join(folder, name)),
-)
+const documents = [
+  ...readdirSync(root),
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => join('docs', name)),
+].filter((name) => name.endsWith('.md'))
 const textOf = (document: string) => readFileSync(join(root, document), 'utf8')
 
 /** Anchors of headings, as GitHub makes them. */
@@ -55,8 +54,26 @@ test('docs/runbooks.md names only alerts that exist', () => {
   expect(named.filter((name) => !alerts.includes(`- alert: ${name}\n`))).toEqual([])
 })
 
-test('ARCHITECTURE.md lists every decision', () => {
-  const listed = textOf('ARCHITECTURE.md').match(/docs\/decisions\/[\w-]+\.md/g)
-  const decisions = documents.filter((document) => document.startsWith('docs/decisions/'))
-  expect([...new Set(listed)].sort()).toEqual(decisions.sort())
+const decisions = documents.filter((document) => /^docs\/decisions\/.+\/\d{4}-/.test(document))
+
+test('docs/decisions/README.md lists every decision with its title', () => {
+  const listed = [...textOf('docs/decisions/README.md').matchAll(/^- \[(.+)\]\(([^)]+)\)/gm)].map(
+    ([, title, path]) => `${path}: ${title}`,
+  )
+  const titles = decisions.map((document) => {
+    const [, title] = /^# (.+)$/m.exec(textOf(document)) ?? []
+    return `${document.slice('docs/decisions/'.length)}: ${title}`
+  })
+  expect(listed.sort()).toEqual(titles.sort())
+})
+
+test('every decision has a number of its own, its title and a status', () => {
+  const numbers = decisions.map((document) => Number(/\/(\d{4})-/.exec(document)?.[1]))
+  expect(numbers.length).toBeGreaterThan(50)
+  expect(numbers.sort((a, b) => a - b)).toEqual(numbers.map((_, index) => index + 1))
+  const without = decisions.filter((document) => {
+    const number = Number(/\/(\d{4})-/.exec(document)?.[1])
+    return !new RegExp(`^# ${number}\\. .+\n\nStatus: (accepted|superseded|withdrawn)`).test(textOf(document))
+  })
+  expect(without).toEqual([])
 })
