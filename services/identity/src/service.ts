@@ -1,6 +1,6 @@
 import { catchUpFirst } from '@overlay/maintenance'
 import { type JobDeps, openJobMethods } from '@overlay/maintenance/jobs'
-import { identity, type Service as ServiceName } from '@overlay/model'
+import { identity, identityType, type Service as ServiceName } from '@overlay/model'
 import { disposeAll } from '@overlay/process/async'
 import { issuerOf } from '@overlay/process/tokens'
 import {
@@ -21,7 +21,7 @@ import {
   type WaitForFollowers,
   watchKinds,
 } from '@overlay/store/change-log'
-import { entityService, loadersOf, namesFrom, type Viewer } from '@overlay/store/kind-store'
+import { entityService, kind, loadersOf, namesFrom, type Viewer } from '@overlay/store/kind-store'
 import type { Logger } from 'pino'
 import { pkiChecks, pkiConsumer } from './consumers/pki.js'
 import { policyChecks, policyConsumer } from './consumers/policy.js'
@@ -29,9 +29,8 @@ import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import { openCredentialFeed } from './credential-feed/credential-feed.js'
 import { openAuthorities } from './credentials/authorities.js'
 import { openChains } from './credentials/chains.js'
-import { type HashSettings, openHashing, openWrongPasswords } from './credentials/hashing.js'
+import { type HashSettings, openHashing } from './credentials/hashing.js'
 import { openTrust } from './credentials/trust.js'
-import { openTrustedLeaves } from './credentials/trusted-leaves.js'
 import type { Lifetimes } from './domain/lifetimes.js'
 import type { TokenLifetimes } from './domain/oidc-claims.js'
 import { openExternalTokens, type TokenSettings } from './external-tokens/external-tokens.js'
@@ -40,11 +39,10 @@ import { authPolicies } from './kinds/auth-policy.js'
 import { authenticators } from './kinds/authenticator.js'
 import { externalJwtSigners } from './kinds/external-jwt-signer.js'
 import { identities } from './kinds/identity.js'
-import { identityTypes } from './kinds/identity-type.js'
 import { openConfigTypes } from './login/config-types.js'
 import { limits } from './login/refusals.js'
-import type { Deps } from './methods/deps.js'
 import { identityMethods } from './methods/identity-methods.js'
+import type { MethodDeps } from './methods/method-deps.js'
 import { oidcMethods } from './methods/oidc-methods.js'
 import { openSecondFactors } from './mfa/codes.js'
 import { openTokens } from './oidc/tokens.js'
@@ -76,7 +74,7 @@ export interface ServiceOptions
   readonly trustAgeMs?: number
   readonly sources: Readonly<Record<Followed, Source>>
   readonly viewers: Readonly<Record<Followed, Viewer>>
-  readonly pki: Deps['pki'] &
+  readonly pki: MethodDeps['pki'] &
     Pick<Methods<PkiServiceService>, 'getTrustBundle' | 'signTokens' | 'getTokenKeys'>
   readonly maintenance: ServiceDeps['maintenance']
   /** The maintenance services of all other schemas. */
@@ -113,9 +111,7 @@ export function openService(options: ServiceOptions) {
     hashing,
     trust,
     chains,
-    trustedLeaves: openTrustedLeaves(trust, chains),
     lookUpPassword: passwordLookUps(db, { kind: 'password', limits: limits.password }),
-    wrongPasswords: openWrongPasswords(),
     sessionBatches: openSessionBatches(db),
     authorities,
     externalTokens,
@@ -124,18 +120,13 @@ export function openService(options: ServiceOptions) {
     pauseReports,
   }
   const kinds = [
-    identities({
-      changeLog,
-      names,
-      pki: { ...pki, view: viewers.pki.view },
-      waitForFollowers,
-    }),
+    identities({ changeLog, names, pki: { ...pki, view: viewers.pki.view }, waitForFollowers }),
     authenticators({ ...credentials, waitForFollowers }),
     apiSessions(waitForFollowers),
     apiSessionCertificates,
     authPolicies,
     externalJwtSigners,
-    identityTypes,
+    kind(identityType),
   ]
   const counts = { 'second-factors': countSecondFactors }
   const entities = entityService({ changeLog, kinds, names, counts })
@@ -147,12 +138,19 @@ export function openService(options: ServiceOptions) {
     ...sessionsChecks(sources.sessions, checkDeps),
     ...policyChecks(sources.policy, checkDeps),
   ])
-  const jobDeps = { ...options, db, maintenance: { identity: maintenance, ...options.maintenanceOf } }
-  const jobs = openJobMethods(jobDeps)
+  const jobs = openJobMethods({
+    ...options,
+    db,
+    maintenance: { identity: maintenance, ...options.maintenanceOf },
+  })
 
-  const methodDeps: Deps = {
-    events: options.events,
+  const issuer = issuerOf(options.address)
+  const tokens = openTokens({ issuer, lifetimes: options.tokenLifetimes, pki, log })
+  const methodDeps: MethodDeps = {
     ...credentials,
+    events: options.events,
+    issuer,
+    tokens,
     noteEnrollmentRefusal: openRefusals(log, 'enrollment refused'),
     credentialFeed,
     configTypes: openConfigTypes(
@@ -168,9 +166,6 @@ export function openService(options: ServiceOptions) {
     routers: consumers.sessions,
     jobMethods: jobs.methods,
   }
-  const issuer = issuerOf(options.address)
-
-  const tokens = openTokens({ issuer, lifetimes: options.tokenLifetimes, pki, log })
   const keys = watchKinds(
     sources.pki,
     ['keys'],
@@ -191,11 +186,7 @@ export function openService(options: ServiceOptions) {
     consumers,
     changes: changeService(changeLog, loaders, consumers, { confidential: [CREDENTIALS] }),
     identity: identityMethods(methodDeps),
-    oidc: oidcMethods({
-      ...methodDeps,
-      issuer,
-      tokens,
-    }),
+    oidc: oidcMethods(methodDeps),
 
     [Symbol.asyncDispose]: () =>
       disposeAll(

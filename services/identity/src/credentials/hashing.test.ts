@@ -1,7 +1,7 @@
 import { hash } from '@node-rs/argon2'
 import { expect, test } from 'vitest'
 import { noRules, soundPassword } from '../domain/passwords.js'
-import { openHashing, openWrongPasswords } from './hashing.js'
+import { openHashing } from './hashing.js'
 
 const cheap = { memoryKib: 3072, passes: 1, lanes: 1, running: 1, waiting: 1 }
 const turn = { source: 'here', name: 'somebody' }
@@ -29,26 +29,4 @@ test('what does not fit into the queue is refused at once', async () => {
   const results = await Promise.allSettled([1, 2, 3].map(() => hash(password, turn)))
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected'])
   expect(results[2]).toMatchObject({ reason: { code: 'SERVER_TOO_MANY_REQUESTS' } })
-})
-
-function passwords() {
-  const clock = { ms: 0 }
-  return { clock, ...openWrongPasswords(() => clock.ms) }
-}
-
-test('a history is recent until a wrong password is counted', () => {
-  const { reading, counted, isRecent } = passwords()
-  const before = reading()
-  expect(isRecent(before)).toBe(true)
-  counted()
-  expect([isRecent(before), isRecent(reading())]).toEqual([false, true])
-})
-
-test('a history is not recent after a tenth of a second, because other replicas count too', () => {
-  const { clock, reading, isRecent } = passwords()
-  const before = reading()
-  clock.ms = 99
-  expect(isRecent(before)).toBe(true)
-  clock.ms = 100
-  expect(isRecent(before)).toBe(false)
 })

@@ -14,21 +14,8 @@ export const leafOf = (certificate: X509Certificate): Leaf => ({
   fingerprint: fingerprintOf(certificate),
   subject: subjectTextOf(certificate),
   pem: certificate.toString(),
-  ...datesOf(certificate),
-})
-
-/** When all of these are valid. */
-export function datesOfAll(certificates: readonly X509Certificate[]): Pick<Leaf, 'validFrom' | 'validTo'> {
-  const dates = certificates.map(datesOf)
-  return {
-    validFrom: new Date(Math.max(...dates.map(({ validFrom }) => validFrom.getTime()))),
-    validTo: new Date(Math.min(...dates.map(({ validTo }) => validTo.getTime()))),
-  }
-}
-
-const datesOf = ({ validFrom, validTo }: X509Certificate) => ({
-  validFrom: new Date(validFrom),
-  validTo: new Date(validTo),
+  validFrom: new Date(certificate.validFrom),
+  validTo: new Date(certificate.validTo),
 })
 
 /** wire: in the format of RFC 2253: the last part first, a comma between parts, a plus within one. Node has undefined for an empty subject. */

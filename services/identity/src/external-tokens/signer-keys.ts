@@ -1,4 +1,4 @@
-import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { createPublicKey, X509Certificate } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { metrics, printable } from '@overlay/process'
 import type { ChangeLog } from '@overlay/store/change-log'
@@ -34,31 +34,12 @@ export interface SignerKeys extends AsyncDisposable {
 
 const POLL_MS = 50
 const LEASE_MS = FETCH_MS + 2000
-const MOST_IMPORTED = 1000
 /** In the log. */
 const LONGEST_KID = 128
 
 export function openSignerKeys({ db, log }: Pick<ChangeLog, 'db' | 'log'>, rules: FetchRules): SignerKeys {
   const running = new Map<string, Promise<void>>()
-  const imported = new Map<string, KeyObject>()
   const stop = new AbortController()
-
-  function importOnce(text: string, read: () => KeyObject): KeyObject {
-    const known = imported.get(text)
-    if (known) return known
-    if (imported.size >= MOST_IMPORTED) imported.clear()
-    const key = read()
-    imported.set(text, key)
-    return key
-  }
-
-  const withKeys = (signer: Signer, published: PublishedKey): SignerKey => ({
-    signer,
-    keys: keysOf(published).map(({ spki, alg }) => {
-      const read = () => createPublicKey({ key: Buffer.from(spki, 'base64'), format: 'der', type: 'spki' })
-      return { key: importOnce(spki, read), alg }
-    }),
-  })
 
   /** Fetches the keys, or waits for the replica that does. Nothing, if no fetch is due. */
   async function refresh(signer: Signer, endpoint: string, missing: string | undefined): Promise<void> {
@@ -116,10 +97,7 @@ export function openSignerKeys({ db, log }: Pick<ChangeLog, 'db' | 'log'>, rules
       const { certPem, certKid, endpoint } = signer
       if (certPem !== null) {
         if (kid !== certKid) throw unknownKey()
-        return {
-          signer,
-          keys: [{ key: importOnce(certPem, () => new X509Certificate(certPem).publicKey), alg: undefined }],
-        }
+        return { signer, keys: [{ key: new X509Certificate(certPem).publicKey, alg: undefined }] }
       }
       if (endpoint === null) throw unknownKey()
       const age = ageOf(signer)
@@ -144,6 +122,14 @@ export function openSignerKeys({ db, log }: Pick<ChangeLog, 'db' | 'log'>, rules
     },
   }
 }
+
+const withKeys = (signer: Signer, published: PublishedKey): SignerKey => ({
+  signer,
+  keys: keysOf(published).map(({ spki, alg }) => ({
+    key: createPublicKey({ key: Buffer.from(spki, 'base64'), format: 'der', type: 'spki' }),
+    alg,
+  })),
+})
 
 const missesOf = (state: LockedKeySet, missing: string | undefined, keys: KeySet): number => {
   if (missing === undefined) return state.misses

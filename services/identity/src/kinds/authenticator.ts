@@ -14,7 +14,7 @@ import {
 import { DerError, KeyError, partsOfCertificate, soundKey } from '@overlay/x509'
 import sql from 'sql-template-tag'
 import { onlyCertificate } from '../credentials/certificates.js'
-import type { CredentialDeps } from '../credentials/deps.js'
+import type { CredentialDeps } from '../credentials/credential-deps.js'
 import { turnOf } from '../credentials/hashing.js'
 import { allowedPassword, certificateProof, type Proof, refuseUsername } from '../credentials/proof.js'
 import { refuseLockoutByRemoval } from '../store/admins.js'

@@ -1,5 +1,5 @@
 import type { Context } from '@overlay/rpc'
-import type { CredentialDeps } from '../credentials/deps.js'
+import type { CredentialDeps } from '../credentials/credential-deps.js'
 import { TokenError } from '../domain/external-token.js'
 import type { TokenFacts } from '../external-tokens/external-tokens.js'
 import type { SecondToken } from '../store/api-sessions.js'

@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Context } from '@overlay/rpc'
-import type { CredentialDeps } from '../credentials/deps.js'
+import type { CredentialDeps } from '../credentials/credential-deps.js'
 import { isDisabled } from '../domain/disabled.js'
 import type { TokenReason } from '../domain/external-token.js'
 import type { TokenFacts } from '../external-tokens/external-tokens.js'

@@ -3,7 +3,7 @@ import { type Context, Fault, paused } from '@overlay/rpc'
 import { type NoteRefusal, type PauseReports, pauseRows } from '@overlay/service'
 import { type ChangeLog, writeChanges } from '@overlay/store/change-log'
 import { countWrongGuess, type Guess, type GuessHistory, guessHistory, pauseOf } from '@overlay/store/guesses'
-import { type Hashing, turnOf, type WrongPasswords } from '../credentials/hashing.js'
+import { type Hashing, turnOf } from '../credentials/hashing.js'
 import { replaceHash } from '../store/authenticators.js'
 import { disableIdentity } from '../store/identity-state.js'
 import { countFailure, type PasswordLookUp, recordSuccess } from '../store/password-attempts.js'
@@ -55,7 +55,6 @@ export const password: readonly Step[] = [nameAndPasswordArePresent, passwordIsA
 interface Deps {
   readonly changeLog: ChangeLog
   readonly hashing: Hashing
-  readonly wrongPasswords: WrongPasswords
   readonly context: Context
   readonly noteRefusal: NoteRefusal
   readonly noteLock: NoteRefusal
@@ -72,23 +71,21 @@ export interface PasswordAttempt {
 }
 
 /**
- * Tries a password. Limits by name and network hold before the hash, and again if the hash had to wait and the history
- * may have changed; a failure is counted before the next attempt may start. Every name and every refusal take the same statements and one hash, so that
+ * Tries a password. Limits by name and network hold before the hash, and again if the hash had to wait. A failure is
+ * counted before the next attempt may start. Every name and every refusal take the same statements and one hash, so that
  * their time does not reveal which names exist.
  */
 export async function tryPassword(
   deps: Deps,
   { username, password, find, judge }: PasswordAttempt,
 ): Promise<Reason | undefined> {
-  const { changeLog, hashing, wrongPasswords, context } = deps
+  const { changeLog, hashing, context } = deps
   const guess = { ...guessOf('password', context), account: username }
-  const reading = wrongPasswords.reading()
   const { history: before, subject } = await find(guess)
   refusePaused(deps, guess, before)
   const turn = { ...turnOf(context, username), isFamiliar: before.isFamiliar }
   return hashing.inTurn(turn, async ({ compare, strengthen }, hasWaited) => {
-    const isCurrent = !hasWaited || wrongPasswords.isRecent(reading)
-    const history = isCurrent ? before : await guessHistory(changeLog.db, guess)
+    const history = hasWaited ? await guessHistory(changeLog.db, guess) : before
     refusePaused(deps, guess, history)
     const stored = subject?.password ?? null
     const reason = await judge(subject, await compare(stored, password))
@@ -115,13 +112,13 @@ function refusePaused({ context, noteRefusal }: Deps, guess: Guess, history: Gue
 
 /** differs: only failures count, for all replicas together. */
 async function countRefusal(
-  { changeLog, wrongPasswords, context, noteLock, pauseReports }: Deps,
+  { changeLog, context, noteLock, pauseReports }: Deps,
   guess: Guess,
   history: GuessHistory,
   subject: Subject | undefined,
   reason: Reason,
 ): Promise<void> {
-  const begun = await countWrongGuess(changeLog.db, guess, history).finally(wrongPasswords.counted)
+  const begun = await countWrongGuess(changeLog.db, guess, history)
   const account = { username: guess.account, ...idsOf(subject) }
   pauseReports.report(context, guess, begun, account)
   pauseReports.auditLater(context, pauseRows(guess, begun, account))

@@ -20,13 +20,13 @@ import {
 } from '../credentials/proof.js'
 import { authenticatorInserter, authenticatorOfEnrollment } from '../store/authenticators.js'
 import { personOf } from '../store/subjects.js'
-import type { Deps } from './deps.js'
+import type { MethodDeps } from './method-deps.js'
 
 type AddAuthenticator = Methods<IdentityServiceService>['addAuthenticator']
 type Request = Parameters<AddAuthenticator>[0]
 
 /** The last step of an enrollment. The first call with an enrollment's id wins; the others get its authenticator. */
-export function addAuthenticator(deps: Deps): AddAuthenticator {
+export function addAuthenticator(deps: MethodDeps): AddAuthenticator {
   const { changeLog } = deps
   const insert = authenticatorInserter(changeLog)
 
@@ -57,7 +57,7 @@ export function addAuthenticator(deps: Deps): AddAuthenticator {
 }
 
 async function proofOf(
-  { authorities, changeLog, hashing }: Deps,
+  { authorities, changeLog, hashing }: MethodDeps,
   request: Request,
   context: Context,
 ): Promise<Proof> {

@@ -22,7 +22,7 @@ import { insertAuthenticator } from '../store/authenticators.js'
 import type { KnownCa } from '../store/known-cas.js'
 import { isNameTaken, shareNames } from '../store/router-identities.js'
 import { bindExternalId } from '../store/subjects.js'
-import type { Deps } from './deps.js'
+import type { MethodDeps } from './method-deps.js'
 
 /** The identity to create. With an external id its certificates are recognized by that, else by the one certificate. */
 interface NewIdentity {
@@ -36,7 +36,7 @@ interface NewIdentity {
 type Enroll = Methods<IdentityServiceService>['enrollByCertificate']
 
 /** Creates an identity for a certificate of an authority that allows it. */
-export const enrollByCertificate = (deps: Deps): Enroll => {
+export const enrollByCertificate = (deps: MethodDeps): Enroll => {
   const enroll = enrollment(deps)
   return async (request, context) => {
     try {
@@ -53,7 +53,7 @@ export const enrollByCertificate = (deps: Deps): Enroll => {
 }
 
 const enrollment =
-  ({ changeLog, authorities }: Deps): Enroll =>
+  ({ changeLog, authorities }: MethodDeps): Enroll =>
   async ({ peerCertificates, name: requestedName }, context) => {
     const cas = await authorities.all(context.signal)
     if (cas.length === 0) throw new Fault('ENROLLMENT_NO_VALID_CAS')

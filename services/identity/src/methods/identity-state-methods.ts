@@ -5,10 +5,10 @@ import { endLapsedNames } from '../jobs/housekeeping.js'
 import * as store from '../store/identity-state.js'
 import { insertTrace, removeTrace, saveConnections, traceChange } from '../store/identity-state.js'
 import { hasRouter, releaseName, reserveName } from '../store/router-identities.js'
-import type { Deps } from './deps.js'
+import type { MethodDeps } from './method-deps.js'
 
 /** The state of identities that is no member of them, and the names of routers, which are those of their identities. */
-export function identityStateMethods(deps: Pick<Deps, 'changeLog' | 'routers' | 'waitForFollowers'>) {
+export function identityStateMethods(deps: Pick<MethodDeps, 'changeLog' | 'routers' | 'waitForFollowers'>) {
   const { changeLog, routers, waitForFollowers } = deps
   const { db } = changeLog
   return {

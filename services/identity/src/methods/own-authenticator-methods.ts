@@ -14,10 +14,10 @@ import { shareIdentity } from '../store/identities.js'
 import { addSessionCertificate, removeSessionCertificates } from '../store/session-certificates.js'
 import { endSessionsOfAuthenticator } from '../store/session-ends.js'
 import { type Subject, subjectById } from '../store/subjects.js'
-import type { Deps } from './deps.js'
+import type { MethodDeps } from './method-deps.js'
 
 /** The authenticators of the caller, also of an admin. */
-export function ownAuthenticatorMethods(deps: Deps) {
+export function ownAuthenticatorMethods(deps: MethodDeps) {
   const { changeLog, credentialFeed, entities, pki } = deps
   return {
     /** The authenticators of the caller, also of an admin. */

@@ -7,11 +7,15 @@ import { touchIdentity } from '../store/identities.js'
 import { expectEnrollment } from '../store/outstanding-enrollments.js'
 import { endSessionsOfAuthenticator } from '../store/session-ends.js'
 import { type Subject, subjectById } from '../store/subjects.js'
-import type { Deps } from './deps.js'
+import type { MethodDeps } from './method-deps.js'
 
 /** Removes an authenticator and requests an enrollment of the same kind in its place: both or neither. */
 export const reEnrollAuthenticator =
-  ({ changeLog, pki, waitForFollowers }: Deps): Methods<IdentityServiceService>['reEnrollAuthenticator'] =>
+  ({
+    changeLog,
+    pki,
+    waitForFollowers,
+  }: MethodDeps): Methods<IdentityServiceService>['reEnrollAuthenticator'] =>
   async ({ id, expiresAtMs }, context) => {
     const subject = await subjectById(changeLog.db, id)
     if (!subject) throw notFound('authenticator', id) // differs: not a server error

@@ -2,7 +2,7 @@ import { type Context, Fault, type IdentityServiceService, type Methods, type Wr
 import { type WaitForFollowers, writeChanges } from '@overlay/store/change-log'
 import { forgetWrongGuesses } from '@overlay/store/guesses'
 import { newId } from '@overlay/store/kind-store'
-import type { CredentialDeps } from '../credentials/deps.js'
+import type { CredentialDeps } from '../credentials/credential-deps.js'
 import { newRecoveryCodes, newSecondFactor, provisioningUrl } from '../domain/second-factor.js'
 import { enrolledFactor, factorOf, unverifiedFactor, verifiedFactor, writeWithCode } from '../mfa/codes.js'
 import { touchIdentity } from '../store/identities.js'
@@ -12,10 +12,10 @@ import {
   lockSecondFactor,
   removeSecondFactor,
 } from '../store/second-factors.js'
-import type { Deps } from './deps.js'
+import type { MethodDeps } from './method-deps.js'
 
 type SecondFactorDeps = CredentialDeps &
-  Pick<Deps, 'credentialFeed' | 'secondFactors' | 'totpIssuer' | 'waitForFollowers'>
+  Pick<MethodDeps, 'credentialFeed' | 'secondFactors' | 'totpIssuer' | 'waitForFollowers'>
 
 /** The second factor of the caller, and, for an admin, of an identity. */
 export function secondFactorMethods(deps: SecondFactorDeps) {

@@ -10,7 +10,9 @@ import {
 } from '@overlay/rpc'
 import { writeChanges } from '@overlay/store/change-log'
 import { newId } from '@overlay/store/kind-store'
+import { certificatesOf } from '../credentials/certificates.js'
 import { authQueriesOf } from '../domain/auth-queries.js'
+import { leafOf } from '../domain/leaf.js'
 import { admit, refused } from '../login/admit.js'
 import { clientInfoOf, replaceClientInfo, updateClientInfo } from '../login/client-info.js'
 import { secondToken } from '../login/external-token.js'
@@ -30,10 +32,10 @@ import {
 import { openRouterSession } from '../store/router-sessions.js'
 import { addSessionCertificate } from '../store/session-certificates.js'
 import { markTokensSeen } from '../store/session-tokens.js'
-import type { Deps } from './deps.js'
+import type { MethodDeps } from './method-deps.js'
 
 /** API sessions: for gateways, routers and the caller. */
-export function sessionMethods(deps: Deps) {
+export function sessionMethods(deps: MethodDeps) {
   const { changeLog, credentialFeed, lifetimes, pki } = deps
   const { db } = changeLog
   return {
@@ -122,23 +124,30 @@ interface TriedAtOnce extends Partial<Pick<Login, 'untrustedBy'>> {
 
 /** A login by a certificate of the network, in the statement that opens its session. */
 async function openAtOnce(
-  { trustedLeaves, configTypes: known, sessionBatches }: Deps,
+  { trust, chains, configTypes: known, sessionBatches }: MethodDeps,
   request: AuthenticateRequest,
   context: Context,
 ): Promise<TriedAtOnce> {
   const { method, peerCertificates, ipAddress, configTypes } = request
   if (method !== 'cert') return {}
   const now = new Date()
-  const { leaf, trusted } = await trustedLeaves.find(peerCertificates, context, now)
+  const trusted = await trust.certificates()
+  const [leaf] = (await chains.find(certificatesOf(peerCertificates), trusted, context, now)) ?? []
   if (!leaf) return { untrustedBy: trusted }
   if (configTypes.length > 0) await known.ready(context)
   const info = clientInfoOf(request)
-  const session = await sessionBatches.byCertificate({ leaf, now, ipAddress, configTypes, info })
+  const session = await sessionBatches.byCertificate({
+    leaf: leafOf(leaf),
+    now,
+    ipAddress,
+    configTypes,
+    info,
+  })
   return { opened: session && { session } }
 }
 
 async function openStepByStep(
-  deps: Deps,
+  deps: MethodDeps,
   request: AuthenticateRequest & Pick<TriedAtOnce, 'untrustedBy'>,
   context: Context,
 ): Promise<Opened> {

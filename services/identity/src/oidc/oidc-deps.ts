@@ -1,6 +1,6 @@
 import type { FabricEvents, WaitForFollowers } from '@overlay/store/change-log'
 import type { CredentialFeed } from '../credential-feed/credential-feed.js'
-import type { CredentialDeps } from '../credentials/deps.js'
+import type { CredentialDeps } from '../credentials/credential-deps.js'
 import type { Lifetimes } from '../domain/lifetimes.js'
 import type { ConfigTypes } from '../login/config-types.js'
 import type { SecondFactors } from '../mfa/codes.js'

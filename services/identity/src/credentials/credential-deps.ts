@@ -5,9 +5,8 @@ import type { passwordLookUps } from '../store/password-attempts.js'
 import type { SessionBatches } from '../store/session-batches.js'
 import type { Authorities } from './authorities.js'
 import type { Chains } from './chains.js'
-import type { Hashing, WrongPasswords } from './hashing.js'
+import type { Hashing } from './hashing.js'
 import type { Trust } from './trust.js'
-import type { TrustedLeaves } from './trusted-leaves.js'
 
 /** What checks and writes credentials. */
 export interface CredentialDeps {
@@ -15,9 +14,7 @@ export interface CredentialDeps {
   readonly hashing: Hashing
   readonly trust: Trust
   readonly chains: Chains
-  readonly trustedLeaves: TrustedLeaves
   readonly lookUpPassword: ReturnType<typeof passwordLookUps>
-  readonly wrongPasswords: WrongPasswords
   readonly sessionBatches: SessionBatches
   readonly authorities: Authorities
   readonly externalTokens: ExternalTokens
