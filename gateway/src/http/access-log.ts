@@ -1,5 +1,6 @@
-import { type Log, metrics } from '@overlay/process'
+import { metrics } from '@overlay/process'
 import { clientAddressOf } from '@overlay/process/tls'
+import type { Logger } from 'pino'
 import type { RequestContext } from './exchange.js'
 
 /** One answered request, for log and metrics. */
@@ -14,14 +15,8 @@ export interface AccessRecord {
 /** Unknown paths hold anything. */
 const MAX_PATH_LENGTH = 100
 
-const members = [
-  ...(['api', 'operation', 'method', 'path', 'status', 'durationMs', 'requestId'] as const),
-  ...(['sourceAddress', 'traceId', 'apiSessionId', 'identityId', 'code', 'aborted'] as const),
-]
-
 /** Writes one line and one measurement for each answered request. */
-export function accessLog(log: Log): (record: AccessRecord) => void {
-  const write = log.fixedLines('request', members)
+export function accessLog(log: Logger): (record: AccessRecord) => void {
   return ({ c: { env }, status, seconds, aborted }) => {
     const { api, operation, incoming, session, error } = env
     metrics.httpRequest.observe({ api, operation: operation || 'none', status }, seconds)
@@ -41,7 +36,7 @@ export function accessLog(log: Log): (record: AccessRecord) => void {
       code: env.faultCode,
       aborted: aborted || undefined,
     }
-    if (error === undefined) return write(facts)
+    if (error === undefined) return log.info(facts, 'request')
     metrics.defects.inc()
     log.error({ ...facts, err: error }, 'request failed')
   }
