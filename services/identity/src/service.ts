@@ -39,8 +39,8 @@ import { authPolicies } from './kinds/auth-policy.js'
 import { authenticators } from './kinds/authenticator.js'
 import { externalJwtSigners } from './kinds/external-jwt-signer.js'
 import { identities } from './kinds/identity.js'
+import { guessLimits } from './limits.js'
 import { openConfigTypes } from './login/config-types.js'
-import { limits } from './login/refusals.js'
 import { identityMethods } from './methods/identity-methods.js'
 import type { MethodDeps } from './methods/method-deps.js'
 import { oidcMethods } from './methods/oidc-methods.js'
@@ -111,7 +111,7 @@ export function openService(options: ServiceOptions) {
     hashing,
     trust,
     chains,
-    lookUpPassword: passwordLookUps(db, { kind: 'password', limits: limits.password }),
+    lookUpPassword: passwordLookUps(db, { kind: 'password', limits: guessLimits.password }),
     sessionBatches: openSessionBatches(db),
     authorities,
     externalTokens,

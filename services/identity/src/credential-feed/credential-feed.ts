@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { coalesced, openOutage, runPeriodically } from '@overlay/process/async'
 import type { Position } from '@overlay/rpc'
 import type { Bus, ChangeLog } from '@overlay/store/change-log'
+import { GATHER_CREDENTIALS_MS, SKIPPED_SWEEPS, SWEEP_EVERY_MS, SWEEP_SOON_MS } from '../limits.js'
 import { logCredentialChanges } from '../store/credential-changes.js'
 import { openReceivers } from './receivers.js'
 
@@ -14,15 +15,6 @@ export interface CredentialFeed extends AsyncDisposable {
   handOver(): Promise<void>
 }
 
-/** After a commit whose credentials no request waits for. */
-const SOON_MS = 250
-/** For what a crashed replica has left, and for commits that are not announced. */
-const EVERY_MS = 1000
-/** Sweeps skipped in a row while no router is connected. */
-const SKIPPED_AT_REST = 4
-/** Logins of this time share a statement. */
-const GATHER_MS = 3
-
 export function openCredentialFeed(
   changeLog: ChangeLog,
   bus: Pick<Bus, 'subscribe' | 'connected'>,
@@ -32,7 +24,7 @@ export function openCredentialFeed(
 
   /** Returns a position with all that were committed before the call. */
   async function flush(): Promise<Position | undefined> {
-    await delay(GATHER_MS)
+    await delay(GATHER_CREDENTIALS_MS)
     let position: Position | undefined
     for (;;) {
       const logged = await logCredentialChanges(db)
@@ -49,8 +41,8 @@ export function openCredentialFeed(
   })
   const sweep = (): Promise<void> => sharedFlush().then(outage.works, outage.failed)
   let skipped = 0
-  const sweeping = runPeriodically(EVERY_MS, async () => {
-    if (bus.connected() && receivers.none() && skipped++ < SKIPPED_AT_REST) return
+  const sweeping = runPeriodically(SWEEP_EVERY_MS, async () => {
+    if (bus.connected() && receivers.none() && skipped++ < SKIPPED_SWEEPS) return
     skipped = 0
     await sweep()
   })
@@ -60,7 +52,7 @@ export function openCredentialFeed(
     soon ??= setTimeout(() => {
       soon = undefined
       last = sweep()
-    }, SOON_MS)
+    }, SWEEP_SOON_MS)
   }
   const moves = changeLog.onMove(sweepSoon)
   return {

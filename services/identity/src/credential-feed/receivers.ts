@@ -1,6 +1,7 @@
 import { metrics } from '@overlay/process'
 import { CREDENTIALS_PUSHED, type CredentialsPushed, type Position } from '@overlay/rpc'
 import type { Bus } from '@overlay/store/change-log'
+import { PUSH_MS, RECEIVER_SILENCE_MS } from '../limits.js'
 
 /** The replicas of sessions that have routers, and how far they have pushed. */
 export interface Receivers extends Disposable {
@@ -10,10 +11,6 @@ export interface Receivers extends Disposable {
   /** Until all of them have pushed the changes up to the position, a second at the most. */
   wait(position: Position): Promise<void>
 }
-
-const WAIT_MS = 1000
-/** They report every second. */
-const SILENCE_MS = 3000
 
 interface Receiver {
   readonly pushed: Position
@@ -34,7 +31,7 @@ export function openReceivers(bus: Pick<Bus, 'subscribe'>): Receivers {
   })
 
   function heard(): Receiver[] {
-    const since = performance.now() - SILENCE_MS
+    const since = performance.now() - RECEIVER_SILENCE_MS
     for (const [replica, { heardAt }] of receivers) if (heardAt < since) receivers.delete(replica)
     return [...receivers.values()]
   }
@@ -59,7 +56,7 @@ export function openReceivers(bus: Pick<Bus, 'subscribe'>): Receivers {
           for (const receiver of behind(position)) receiver.isLate = true
           metrics.pushLate.inc()
           end()
-        }, WAIT_MS)
+        }, PUSH_MS)
         waiters.add(check)
         check()
       }),

@@ -1,10 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { Fault, invalid, withoutPrivateKeys } from '@overlay/rpc'
 import { pemBlocksIn } from '@overlay/x509'
-import { LONGEST_CHAIN } from '../domain/chain.js'
-
-/** Those of authorities with many constraints of names have 8 KB. */
-const LONGEST_CERTIFICATE = 16_384
+import { CERTIFICATE_BYTES, CHAIN_CERTIFICATES } from '../limits.js'
 
 /**
  * The presented certificates, leaf first, as many as a chain can have. The first one that is not readable ends the list,
@@ -12,8 +9,8 @@ const LONGEST_CERTIFICATE = 16_384
  */
 export function certificatesOf(presented: readonly Uint8Array[]): X509Certificate[] {
   const certificates: X509Certificate[] = []
-  for (const der of presented.slice(0, LONGEST_CHAIN)) {
-    if (der.length > LONGEST_CERTIFICATE) break
+  for (const der of presented.slice(0, CHAIN_CERTIFICATES)) {
+    if (der.length > CERTIFICATE_BYTES) break
     try {
       certificates.push(new X509Certificate(der))
     } catch {

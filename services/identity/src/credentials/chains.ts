@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { fairQueue } from '@overlay/process/async'
 import { type Context, retryAfter, sourceOf } from '@overlay/rpc'
 import { type ChainWork, chainOf } from '../domain/chain.js'
+import { CHAIN_FAILURES, CHAIN_PERIOD_MS, CHAINS_WAITING } from '../limits.js'
 
 /** Builds the chains of all clients that present certificates. */
 export interface Chains {
@@ -19,21 +20,12 @@ export interface Chains {
   ): Promise<readonly X509Certificate[] | undefined>
 }
 
-const MOST_WAITING = 250
-/**
- * Of one source within a period, after which further chains are refused before they are built. Those of which no
- * signature was verified, because no trusted authority is named, do not count: a client of another authority fails so
- * with the authorities of the network at each login.
- */
-const MOST_FAILURES = 20
-const PERIOD_MS = 1000
-
 export function openChains(): Chains {
-  const queue = fairQueue({ name: 'certificate chains', running: 1, waiting: MOST_WAITING })
+  const queue = fairQueue({ name: 'certificate chains', running: 1, waiting: CHAINS_WAITING })
   const failures = new Map<string, number>()
 
   function noteFailure(source: string): void {
-    if (failures.size === 0) setTimeout(() => failures.clear(), PERIOD_MS).unref()
+    if (failures.size === 0) setTimeout(() => failures.clear(), CHAIN_PERIOD_MS).unref()
     failures.set(source, (failures.get(source) ?? 0) + 1)
   }
   return {
@@ -44,7 +36,7 @@ export function openChains(): Chains {
       return queue(
         { source, name: '' },
         async () => {
-          if ((failures.get(source) ?? 0) >= MOST_FAILURES) throw retryAfter(PERIOD_MS / 1000)
+          if ((failures.get(source) ?? 0) >= CHAIN_FAILURES) throw retryAfter(CHAIN_PERIOD_MS / 1000)
           await nextTurn()
           const work: ChainWork = { signatures: 0 }
           const chain = chainOf(presented, trusted, now, work)

@@ -1,12 +1,8 @@
 import type { X509Certificate } from 'node:crypto'
 import { DerError, KeyError, LONGEST_AUTHORITY_KEY, pathLengthOf, soundKey } from '@overlay/x509'
+import { CHAIN_CERTIFICATES, CHAIN_SIGNATURES } from '../limits.js'
 import { isSoundlySigned, isUsable, type Link, linkOf } from './link-rules.js'
 import { type Budget, comparisonBudget, isWithinConstraints } from './name-constraints.js'
-
-/** Certificates of a chain, both ends included. No policy needs a longer one. */
-export const LONGEST_CHAIN = 8
-/** Signatures that are verified for one client, each with the key of an authority that is trusted already. */
-const MOST_SIGNATURES = 16
 
 /** What a search for a chain has cost. Comparisons of names cost little. */
 export interface ChainWork {
@@ -27,7 +23,7 @@ export function chainOf(
   now: Date,
   work: ChainWork = { signatures: 0 },
 ): readonly X509Certificate[] | undefined {
-  const [leaf, ...sent] = presented.slice(0, LONGEST_CHAIN)
+  const [leaf, ...sent] = presented.slice(0, CHAIN_CERTIFICATES)
   if (!leaf) return undefined
   if (has(trusted, leaf)) return leafLink(leaf) && [leaf]
   const others = sent.filter((one) => !has(trusted, one))
@@ -36,7 +32,7 @@ export function chainOf(
   /** Names come first: they cost the least. */
   const isIssuedBy = (subject: X509Certificate, { certificate }: Link): boolean =>
     subject.checkIssued(certificate) &&
-    ++work.signatures <= MOST_SIGNATURES &&
+    ++work.signatures <= CHAIN_SIGNATURES &&
     subject.verify(certificate.publicKey)
 
   /** The paths one certificate longer than this one, from the new certificate to the trusted one. */
@@ -54,7 +50,7 @@ export function chainOf(
     const link = authorityLink(one, LONGEST_AUTHORITY_KEY)
     return link ? [[link]] : []
   })
-  for (let length = 2; length <= LONGEST_CHAIN && paths.length > 0; length++) {
+  for (let length = 2; length <= CHAIN_CERTIFICATES && paths.length > 0; length++) {
     for (const path of paths) {
       if (!isIssuedBy(leaf, path[0])) continue
       const link = leafLink(leaf)

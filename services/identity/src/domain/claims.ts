@@ -1,8 +1,6 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Claim } from '@overlay/model'
-
-/** Longer ones do not fit into an index. */
-const longest = 1000
+import { EXTERNAL_ID_CHARACTERS } from '../limits.js'
 
 /** The external id in a certificate; undefined: it has none. */
 export function claimIn(certificate: X509Certificate, claim: Claim): string | undefined {
@@ -12,7 +10,9 @@ export function claimIn(certificate: X509Certificate, claim: Claim): string | un
   )
   const parsed = parser === 'SPLIT' ? matched.flatMap((value) => value.split(parserCriteria)) : matched
   const value = parsed[index]
-  return value !== undefined && value.length <= longest && !value.includes('\0') ? value : undefined
+  return value !== undefined && value.length <= EXTERNAL_ID_CHARACTERS && !value.includes('\0')
+    ? value
+    : undefined
 }
 
 /** The value without the criteria, if it matches. */

@@ -1,3 +1,4 @@
+import { FETCH_PAUSE_MS, KEYS_AGING_MS, KEYS_LOST_MS, KEYS_OLD_MS, MISSED_PAUSE_MS } from '../limits.js'
 /** What is stored about the published keys of a signer. Times in milliseconds since 1970, by the clock of the database. */
 export interface KeySetState {
   /** The last successful fetch. Null: there was none. */
@@ -11,24 +12,15 @@ export interface KeySetState {
 }
 
 const MINUTE_MS = 60_000
-/** From then on the next use causes a fetch, and does not wait for it. */
-const AGING_MS = 5 * MINUTE_MS
-/** From then on a use waits for a fetch. */
-const OLD_MS = 15 * MINUTE_MS
-/** From then on the keys do not count: the issuer has been away for too long. */
-const LOST_MS = 24 * 60 * MINUTE_MS
-const FIRST_PAUSE_MS = 1000
-/** Clients can name any key: they cause at most one fetch in this time. A new key is found as soon. */
-const MISSED_PAUSE_MS = 8000
 
 export type KeySetAge = 'fresh' | 'aging' | 'old' | 'lost'
 
 export function ageOf({ fetchedAtMs, nowMs }: Pick<KeySetState, 'fetchedAtMs' | 'nowMs'>): KeySetAge {
   if (fetchedAtMs === null) return 'lost'
   const age = nowMs - fetchedAtMs
-  if (age >= LOST_MS) return 'lost'
-  if (age >= OLD_MS) return 'old'
-  return age >= AGING_MS ? 'aging' : 'fresh'
+  if (age >= KEYS_LOST_MS) return 'lost'
+  if (age >= KEYS_OLD_MS) return 'old'
+  return age >= KEYS_AGING_MS ? 'aging' : 'fresh'
 }
 
 /**
@@ -44,7 +36,7 @@ export function isFetchDue(state: KeySetState, isMissing: boolean): boolean {
 }
 
 const pauseMs = (count: number, longestMs: number): number =>
-  count === 0 ? 0 : Math.min(FIRST_PAUSE_MS * 2 ** (count - 1), longestMs)
+  count === 0 ? 0 : Math.min(FETCH_PAUSE_MS * 2 ** (count - 1), longestMs)
 
 /** The count after a fetch that did not bring the key. */
 export const missesAfter = ({ misses, fetchedAtMs, nowMs }: KeySetState): number =>

@@ -2,9 +2,6 @@ import { createHash } from 'node:crypto'
 import { authQueriesOf, type Demands } from './auth-queries.js'
 import { sameText } from './same-text.js'
 
-/** Time to finish a login, in seconds, and then to redeem its code. */
-export const LOGIN_SECONDS = 600
-
 /** How far a login is. */
 export interface Progress {
   /** The first factor has been accepted, and the identity still exists and is enabled. */

@@ -1,5 +1,6 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { isSameKey, isTokenText, soundKey } from '@overlay/x509'
+import { PUBLISHED_KEYS } from '../limits.js'
 import { algorithmsOf, isSameAlgorithm } from './external-token.js'
 
 /** A public key as it is stored. */
@@ -29,8 +30,6 @@ export interface UnusableKey {
 export class KeySetError extends Error {
   override readonly name = 'KeySetError'
 }
-
-const MOST_KEYS = 100
 
 type Entry = Readonly<Record<string, unknown>>
 
@@ -84,7 +83,7 @@ function listIn(json: string): readonly Entry[] {
     throw new KeySetError('the document is not JSON', { cause })
   }
   if (!Array.isArray(keys)) throw new KeySetError('the document has no list of keys')
-  if (keys.length > MOST_KEYS) throw new KeySetError(`the document has more than ${MOST_KEYS} keys`)
+  if (keys.length > PUBLISHED_KEYS) throw new KeySetError(`the document has more than ${PUBLISHED_KEYS} keys`)
   return keys.filter((key) => typeof key === 'object' && key !== null).map(withoutEmptyMembers)
 }
 

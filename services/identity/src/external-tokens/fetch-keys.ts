@@ -6,6 +6,7 @@ import { pipeline, type Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { printable } from '@overlay/process'
 import { isAllowedAddress } from '../domain/public-address.js'
+import { FETCH_KEYS_MS, KEYS_BYTES } from '../limits.js'
 
 /** From where keys of issuers may be fetched. */
 export interface FetchRules {
@@ -22,10 +23,6 @@ export class FetchError extends Error {
   override readonly name = 'FetchError'
 }
 
-/** Of a fetch, from the look-up of its name to the last byte. */
-export const FETCH_MS = 5000
-const MOST_BYTES = 256 * 1024
-
 /**
  * Gets a text from an address that an administrator has set. Follows no redirect, uses no proxy and connects only to
  * addresses that the rules allow: those of the connection itself, however the name resolves.
@@ -33,7 +30,7 @@ const MOST_BYTES = 256 * 1024
 export function fetchDocument(
   endpoint: string,
   { isHttpAllowed, networks, authorities }: FetchRules,
-  timeoutMs = FETCH_MS,
+  timeoutMs = FETCH_KEYS_MS,
 ): Promise<string> {
   if (!URL.canParse(endpoint)) return Promise.reject(new FetchError('the address cannot be read'))
   const url = new URL(endpoint)
@@ -92,7 +89,7 @@ async function readText(body: Readable): Promise<string> {
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
       size += chunk.length
-      if (size > MOST_BYTES) throw new FetchError(`the answer is longer than ${MOST_BYTES / 1024} KiB`)
+      if (size > KEYS_BYTES) throw new FetchError(`the answer is longer than ${KEYS_BYTES / 1024} KiB`)
       chunks.push(chunk)
     }
   } catch (err) {

@@ -5,6 +5,7 @@ import type { ChangeLog } from '@overlay/store/change-log'
 import { TokenError, type TokenKey } from '../domain/external-token.js'
 import { ageOf, isFetchDue, missesAfter } from '../domain/key-set-age.js'
 import { type KeySet, keysIn, keysOf, type PublishedKey, type UnusableKey } from '../domain/published-keys.js'
+import { FETCH_LEASE_MS, LOGGED_KID, POLL_FETCH_MS } from '../limits.js'
 import {
   beginFetch,
   enabledSigner,
@@ -15,7 +16,7 @@ import {
   storeFailedFetch,
   storeKeys,
 } from '../store/signers.js'
-import { FETCH_MS, type FetchRules, fetchDocument } from './fetch-keys.js'
+import { type FetchRules, fetchDocument } from './fetch-keys.js'
 
 /** A signer with the keys of the name that its token has. */
 export interface SignerKey {
@@ -32,11 +33,6 @@ export interface SignerKeys extends AsyncDisposable {
   find(issuer: string, kid: string, onSigner: (signer: Signer) => void): Promise<SignerKey>
 }
 
-const POLL_MS = 50
-const LEASE_MS = FETCH_MS + 2000
-/** In the log. */
-const LONGEST_KID = 128
-
 export function openSignerKeys({ db, log }: Pick<ChangeLog, 'db' | 'log'>, rules: FetchRules): SignerKeys {
   const running = new Map<string, Promise<void>>()
   const stop = new AbortController()
@@ -49,12 +45,12 @@ export function openSignerKeys({ db, log }: Pick<ChangeLog, 'db' | 'log'>, rules
       if (state.isBusy) return { state, isOurs: false, fetchNumber: state.fetchNumber }
       // another replica may have fetched it since this one looked
       if (!isFetchDue(state, missing !== undefined && !state.isFound)) return undefined
-      return { state, isOurs: true, fetchNumber: await beginFetch(tx, signer.id, LEASE_MS) }
+      return { state, isOurs: true, fetchNumber: await beginFetch(tx, signer.id, FETCH_LEASE_MS) }
     })
     if (work?.isOurs) await fetchKeys(signer, endpoint, work.fetchNumber, work.state, missing)
     else if (work)
       while (!stop.signal.aborted && !(await hasFetchEnded(db, signer.id, work.fetchNumber)))
-        await delay(POLL_MS)
+        await delay(POLL_FETCH_MS)
   }
 
   async function fetchKeys(
@@ -136,6 +132,6 @@ const missesOf = (state: LockedKeySet, missing: string | undefined, keys: KeySet
   return Object.hasOwn(keys, missing) ? 0 : missesAfter(state)
 }
 
-const printed = ({ kid, reason }: UnusableKey): UnusableKey => ({ kid: printable(kid, LONGEST_KID), reason })
+const printed = ({ kid, reason }: UnusableKey): UnusableKey => ({ kid: printable(kid, LOGGED_KID), reason })
 
 const unknownKey = (): TokenError => new TokenError('unknown key', 'the signer has no key of this name')

@@ -5,15 +5,20 @@ import type { ChangeLog, Consumer } from '@overlay/store/change-log'
 import { startRemovingGuesses } from '@overlay/store/guesses'
 import type { Db } from '@overlay/store/postgres'
 import type { Lifetimes } from '../domain/lifetimes.js'
+import {
+  END_NAMES_EVERY_MS,
+  IDLE_EXTRA_MS,
+  REAP_EVERY_MS,
+  REAP_MS,
+  REAPED_SESSIONS,
+  REMOVE_LOGINS_EVERY_MS,
+  REMOVE_TOKENS_EVERY_MS,
+} from '../limits.js'
 import { removeOldRefreshTokens } from '../store/oidc-grants.js'
 import { removeOldLogins } from '../store/oidc-logins.js'
 import { lapsedNames, removeLapsedNames } from '../store/router-identities.js'
 import { areSessionsDue, endDueSessions, type SessionLimits } from '../store/session-ends.js'
 import { removeUnusedTokens } from '../store/session-tokens.js'
-
-const REMOVE_LOGINS_EVERY_MS = 10_000
-const REMOVE_TOKENS_EVERY_MS = 60_000
-const END_NAMES_EVERY_MS = 15_000
 
 interface HousekeepingDeps {
   readonly changeLog: ChangeLog
@@ -44,19 +49,13 @@ export function startHousekeeping({ changeLog, lifetimes, routers }: Housekeepin
   }
 }
 
-const EVERY_MS = 5000
-const PAGE_SIZE = 500
-const WRITE_MS = 30_000
-/** Gateways report use in batches, so idle sessions last a little longer than configured. */
-const GRACE_MS = 60_000
-
 /** Ends sessions that are idle, have reached their lifetime, or whose method the auth policy no longer allows. */
 export function startSessionReaper(
   changeLog: ChangeLog,
   { timeoutSeconds, lifetimeSeconds }: Lifetimes,
 ): AsyncDisposable {
   const { log } = changeLog
-  const limits = { idleMs: timeoutSeconds * 1000 + GRACE_MS, lifetimeMs: lifetimeSeconds * 1000 }
+  const limits = { idleMs: timeoutSeconds * 1000 + IDLE_EXTRA_MS, lifetimeMs: lifetimeSeconds * 1000 }
   const stop = new AbortController()
   const { signal } = stop
   const running = run()
@@ -70,13 +69,13 @@ export function startSessionReaper(
   async function run(): Promise<void> {
     while (!signal.aborted) {
       try {
-        const count = (await reapSessions(changeLog, limits, PAGE_SIZE)).length
+        const count = (await reapSessions(changeLog, limits, REAPED_SESSIONS)).length
         if (count > 0) log.info({ count }, 'sessions ended')
-        if (count === PAGE_SIZE) continue
+        if (count === REAPED_SESSIONS) continue
       } catch (err) {
         log.warn({ err }, 'sessions not ended')
       }
-      await delay(EVERY_MS, undefined, { signal }).catch(() => undefined) // aborted: the loop ends
+      await delay(REAP_EVERY_MS, undefined, { signal }).catch(() => undefined) // aborted: the loop ends
     }
   }
 }
@@ -88,7 +87,7 @@ export async function reapSessions(
   count: number,
 ): Promise<readonly string[]> {
   if (!(await areSessionsDue(changeLog.db, limits))) return []
-  const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + WRITE_MS) }
+  const context = { ...ownContext(new AbortController().signal), deadline: new Date(Date.now() + REAP_MS) }
   const { result } = await changeLog.write(context, async (tx) => {
     const changes = await endDueSessions(tx, limits, count)
     return { result: changes.map(({ id }) => id), changes }

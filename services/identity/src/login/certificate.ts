@@ -3,19 +3,17 @@ import { Fault } from '@overlay/rpc'
 import { fingerprintOf } from '@overlay/x509'
 import { hasBegun, isWithin } from '../domain/chain.js'
 import { claimIn } from '../domain/claims.js'
+import { AUTHORITY_FRESH_MS } from '../limits.js'
 import { bindExternalId, subjectByExternalId, subjectByFingerprint } from '../store/subjects.js'
 import { about, identityIsEnabled, type Login, policyAllows, type Step, subjectIsKnown } from './login.js'
 
 const certificateIsPresented: Step = ({ certificates }) =>
   certificates.length > 0 ? undefined : 'no certificate'
 
-/** An authority may be newer than the cache: a certificate that fails is checked again with a fresh answer. */
-const freshMs = 1000
-
 const chainIsTrusted: Step = async (login) => {
   const { certificates, trust, chains, context, now } = login
   let { untrustedBy } = login
-  for (const maxAgeMs of [undefined, freshMs]) {
+  for (const maxAgeMs of [undefined, AUTHORITY_FRESH_MS]) {
     const trusted = await trust.certificates(maxAgeMs)
     if (trusted === untrustedBy) continue
     if (await chains.find(certificates, trusted, context, now)) return undefined

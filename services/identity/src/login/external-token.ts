@@ -2,6 +2,7 @@ import type { Context } from '@overlay/rpc'
 import type { CredentialDeps } from '../credentials/credential-deps.js'
 import { TokenError } from '../domain/external-token.js'
 import type { TokenFacts } from '../external-tokens/external-tokens.js'
+import { BEARER_TOKENS } from '../limits.js'
 import type { SecondToken } from '../store/api-sessions.js'
 import { type Person, subjectOfToken } from '../store/subjects.js'
 import {
@@ -15,9 +16,6 @@ import {
   subjectIsKnown,
 } from './login.js'
 import { refuseLogin } from './refusals.js'
-
-/** wire: how many bearer tokens of a request are tried. */
-export const MOST_TOKENS = 2
 
 const tokenIsVerified: Step = async (login) => {
   const { externalTokens, changeLog, now, bearerTokens, facts = {} } = login
@@ -50,7 +48,7 @@ const ofOneToken: readonly Step[] = [
 /** The first token that passes all checks logs in. Otherwise the first one is noted, with the reason against the other. */
 const tokenIsAccepted: Step = async (login) => {
   let first: { readonly reason: Reason; readonly candidate: Login } | undefined
-  for (const token of login.bearerTokens.slice(0, MOST_TOKENS)) {
+  for (const token of login.bearerTokens.slice(0, BEARER_TOKENS)) {
     const candidate: Login = { ...login, bearerTokens: [token], facts: {} }
     const reason = await refusalOf(ofOneToken, candidate)
     if (reason === undefined) {
@@ -87,7 +85,7 @@ export async function secondToken(
 ): Promise<SecondToken | undefined> {
   const { identityId, identityName, externalId, requiredSigner } = demand
   if (requiredSigner === null) return undefined
-  for (const token of bearerTokens.slice(0, MOST_TOKENS)) {
+  for (const token of bearerTokens.slice(0, BEARER_TOKENS)) {
     const facts: TokenFacts = {}
     const refuse = (reason: string, detail?: string): void =>
       refuseLogin(noteRefusal, context, {

@@ -3,6 +3,7 @@ import type { ApiSession } from '@overlay/rpc'
 import type { FabricEvent, FabricEvents, RowChange } from '@overlay/store/change-log'
 import { authQueriesOf } from '../domain/auth-queries.js'
 import { type Lifetimes, remainingMs } from '../domain/lifetimes.js'
+import { SECOND_TOKEN_MS } from '../limits.js'
 import type { SecondToken, Session } from '../store/api-sessions.js'
 
 /**
@@ -19,12 +20,10 @@ export const sessionMessage = (session: Session, lifetimes: Lifetimes, second?: 
 export const bearerMessage = (session: Session, lifetimes: Lifetimes): ApiSession =>
   messageOf(session, lifetimes)
 
-const LONGEST_MS = 24 * 3_600_000
-
 function remainingTokenMs(second: SecondToken | undefined): number {
   if (!second) return 0
   return Math.max(
-    Math.min(Math.floor((second.untilMs ?? Number.POSITIVE_INFINITY) - Date.now()), LONGEST_MS),
+    Math.min(Math.floor((second.untilMs ?? Number.POSITIVE_INFINITY) - Date.now()), SECOND_TOKEN_MS),
     0,
   )
 }

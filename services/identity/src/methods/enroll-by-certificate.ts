@@ -18,6 +18,7 @@ import { certificateProof, enrollingCertificate } from '../credentials/proof.js'
 import { claimIn, commonNameOf } from '../domain/claims.js'
 import { subjectTextOf } from '../domain/leaf.js'
 import { formattedName, nextName } from '../domain/names.js'
+import { NAME_CHARACTERS, NAMING_TRIES, TAKEN_NAMES } from '../limits.js'
 import { insertAuthenticator } from '../store/authenticators.js'
 import type { KnownCa } from '../store/known-cas.js'
 import { isNameTaken, shareNames } from '../store/router-identities.js'
@@ -67,26 +68,21 @@ const enrollment =
     return create(changeLog, { id, ca, leaf, name, externalId: externalId || undefined }, context)
   }
 
-/** Longer ones do not fit into an index. */
-const longestName = 1000
-
 function nameOf(
   ca: KnownCa,
   parts: { readonly id: string; readonly requestedName: string; readonly commonName: string },
 ): string {
   const { id: identityId, ...rest } = parts
   const name = formattedName(ca.identityNameFormat, { caName: ca.name, caId: ca.id, identityId, ...rest })
-  if (name === '' || name.length > longestName || name.includes('\0'))
-    throw invalid('name', `name must have 1 to ${longestName} characters, none of them NUL`, '')
+  if (name === '' || name.length > NAME_CHARACTERS || name.includes('\0'))
+    throw invalid('name', `name must have 1 to ${NAME_CHARACTERS} characters, none of them NUL`, '')
   return name
 }
-
-const TRIES = 3
 
 /** differs: an external id that is in use is refused like a certificate that is; not a server error. */
 async function create(changeLog: ChangeLog, row: NewIdentity, context: Context): Promise<Written> {
   const { id } = row
-  for (let left = TRIES; ; left--) {
+  for (let left = NAMING_TRIES; ; left--) {
     try {
       const { position } = await changeLog.write(context, async (tx) => ({
         result: id,
@@ -128,12 +124,10 @@ async function insert(tx: Tx, { id, ca, leaf, externalId }: NewIdentity, name: s
 
 const authorityDeleted = (): Fault => new Fault('CERT_FAILED_VALIDATION')
 
-const MOST_TAKEN = 9
-
 async function freeName(tx: Tx, row: NewIdentity): Promise<string> {
   await shareNames(tx)
   let { name } = row
-  for (let taken = 1; taken <= MOST_TAKEN; taken++) {
+  for (let taken = 1; taken <= TAKEN_NAMES; taken++) {
     if (!(await isNameTaken(tx, name))) return name
     name = nextName(name, taken)
   }

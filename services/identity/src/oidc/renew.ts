@@ -2,6 +2,7 @@ import type { Context, TokenRequest } from '@overlay/rpc'
 import type { RowChange } from '@overlay/store/change-log'
 import type { Tx } from '@overlay/store/postgres'
 import type { TokenFacts } from '../domain/oidc-claims.js'
+import { REUSE_SECONDS } from '../limits.js'
 import {
   endBearerSession,
   extendSession,
@@ -25,9 +26,6 @@ import {
   tokenAnswer,
 } from './token-answers.js'
 import type { BearerClaims, IssuedTokens, TokenSelection } from './tokens.js'
-
-/** Clients repeat a refresh whose answer was lost, or refresh twice at once. Later reuse means a stolen token. */
-const GRACE_SECONDS = 60
 
 /** Replaces a refresh token, and issues tokens of the same API session. Of parallel uses of one token, one succeeds. */
 export async function refresh(deps: OidcDeps, request: TokenRequest, context: Context): Promise<object> {
@@ -109,7 +107,7 @@ async function renew(
   const by = asIdentity(context, facts)
   const { result, position } = await deps.changeLog.write<Used>(by, async (tx) => {
     if (!(await lockSession(tx, apiSessionId))) return unchanged('refused')
-    const used = await useRefreshToken(tx, { id: subject.jti, apiSessionId }, use, GRACE_SECONDS)
+    const used = await useRefreshToken(tx, { id: subject.jti, apiSessionId }, use, REUSE_SECONDS)
     if (used === 'reused') return { result: used, changes: await endBearerSession(tx, subject) }
     if (used === 'refused') return unchanged(used)
     await keepTokens(tx, apiSessionId, issued)

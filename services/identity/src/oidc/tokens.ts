@@ -12,6 +12,7 @@ import {
   type TokenFacts,
   type TokenLifetimes,
 } from '../domain/oidc-claims.js'
+import { READ_TOKEN_KEYS_MS, TOKEN_KEYS_MS } from '../limits.js'
 
 /** Which tokens to issue. */
 export interface TokenSelection {
@@ -72,13 +73,11 @@ export interface TokenOptions {
 }
 
 const algorithms = [TOKEN_ALGORITHM] as const
-const KEYS_AGE_MS = 60_000
-const READ_MS = 5000
 
 /** Issues the tokens of API sessions and reads them again. pki has the keys. */
 export function openTokens({ issuer, lifetimes, pki, log }: TokenOptions): Tokens {
-  const context = () => ownContext(AbortSignal.timeout(READ_MS))
-  const keys = openTokenKeys({ pki, context, log, maxAgeMs: KEYS_AGE_MS })
+  const context = () => ownContext(AbortSignal.timeout(READ_TOKEN_KEYS_MS))
+  const keys = openTokenKeys({ pki, context, log, maxAgeMs: TOKEN_KEYS_MS })
 
   async function sign(
     claims: readonly Claims[],

@@ -1,8 +1,6 @@
 import type { Db, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-
-/** How many rows a refusal names at most. */
-const MOST_NAMED = 10
+import { NAMED_REFERENCES } from '../limits.js'
 
 /** Keeps the auth policy from being deleted. False: it does not exist. */
 export async function shareAuthPolicy(tx: Tx, id: string): Promise<boolean> {
@@ -13,7 +11,7 @@ export async function shareAuthPolicy(tx: Tx, id: string): Promise<boolean> {
 /** Some identities that have the auth policy. */
 export async function identitiesUnder(db: Db, authPolicyId: string): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(sql`
-    select id from identity where auth_policy_id = ${authPolicyId} order by id limit ${MOST_NAMED}`)
+    select id from identity where auth_policy_id = ${authPolicyId} order by id limit ${NAMED_REFERENCES}`)
   return rows.map(({ id }) => id)
 }
 
@@ -34,6 +32,6 @@ export async function policiesNaming(
     select id, primary_ext_jwt_allowed_signers @> array[${signerId}]::text[] as "isAllowed" from auth_policy
      where primary_ext_jwt_allowed_signers @> array[${signerId}]::text[]
         or secondary_require_ext_jwt_signer = ${signerId}
-     order by "isAllowed" desc, id limit ${MOST_NAMED}`)
+     order by "isAllowed" desc, id limit ${NAMED_REFERENCES}`)
   return rows
 }

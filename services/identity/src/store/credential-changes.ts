@@ -3,10 +3,7 @@ import { headFor, type LoadRows } from '@overlay/store/change-log'
 import { allPages } from '@overlay/store/kind-store'
 import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-
-const MOST_AT_ONCE = 500
-/** The newest count: clients may request any number of certificates, and messages are limited. */
-const MOST_FINGERPRINTS = 50
+import { LOGGED_CREDENTIALS, SESSION_FINGERPRINTS } from '../limits.js'
 
 export interface LoggedChanges {
   readonly position: Position
@@ -24,7 +21,7 @@ export async function logCredentialChanges(db: Db): Promise<LoggedChanges | unde
     sql`
     with taken as (
          delete from credential_change
-          where id in (select id from credential_change order by id limit ${MOST_AT_ONCE} for update)
+          where id in (select id from credential_change order by id limit ${LOGGED_CREDENTIALS} for update)
       returning api_session_id),
          session as materialized (select distinct api_session_id as id from taken),
          ${headFor('session')},
@@ -48,7 +45,7 @@ export async function logCredentialChanges(db: Db): Promise<LoggedChanges | unde
       atMs: at.getTime(),
       number,
     })),
-    hasMore: last.taken === MOST_AT_ONCE,
+    hasMore: last.taken === LOGGED_CREDENTIALS,
   }
 }
 
@@ -83,12 +80,12 @@ export const credentialLoader = (db: Db): LoadRows =>
                array(select print.value
                        from authenticator a, unnest(array[a.fingerprint, a.unverified_fingerprint]) as print (value)
                       where a.identity_id = s.identity_id and print.value is not null
-                      order by a.created_at desc limit ${MOST_FINGERPRINTS}) as fingerprints,
+                      order by a.created_at desc limit ${SESSION_FINGERPRINTS}) as fingerprints,
                (select coalesce(json_agg(json_build_object(
                          'fingerprint', c.fingerprint, 'validToMs', extract(epoch from c.valid_to) * 1000)), '[]')
                   from (select fingerprint, valid_to from api_session_certificate
                          where api_session_id = s.id and valid_to > now()
-                         order by created_at desc limit ${MOST_FINGERPRINTS}) as c) as expiring
+                         order by created_at desc limit ${SESSION_FINGERPRINTS}) as c) as expiring
           from api_session s
           join identity i on i.id = s.identity_id
           join auth_policy p on p.id = i.auth_policy_id

@@ -2,11 +2,9 @@ import type { RowChange } from '@overlay/store/change-log'
 import type { Db, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import type { TokenFacts } from '../domain/oidc-claims.js'
+import { REFRESH_TOKENS } from '../limits.js'
 import { isMethodAllowed, isOlderThan } from './api-sessions.js'
 import { endSessions } from './session-ends.js'
-
-/** Refresh tokens of one API session. Beyond it the oldest go. */
-const MOST_TOKENS = 100
 
 export interface RefreshToken {
   readonly id: string
@@ -23,7 +21,7 @@ export async function insertRefreshToken(
     with oldest as (
          delete from refresh_token
           where id in (select id from refresh_token where api_session_id = ${apiSessionId}
-                        order by expires_at desc offset ${MOST_TOKENS - 1}))
+                        order by expires_at desc offset ${REFRESH_TOKENS - 1}))
     insert into refresh_token (id, api_session_id, expires_at)
     values (${id}, ${apiSessionId}, to_timestamp(${expiresAtSeconds}::float8))`,
     'insert-refresh-token',

@@ -1,13 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
-import { LOGIN_SECONDS, type Progress } from '../domain/oidc-login.js'
+import type { Progress } from '../domain/oidc-login.js'
+import { LOGIN_SECONDS, LOGINS_OF_SOURCE, UNFINISHED_LOGINS } from '../limits.js'
 import { isMethodAllowed, type NewSession } from './api-sessions.js'
-
-/** Unfinished logins of one network. A further one takes the place of the oldest. */
-const MOST_PER_SOURCE = 1000
-/** Of all networks. Beyond it the reaper leaves each network an equal share. */
-const MOST = 50_000
 
 /** An authorization request. */
 export interface NewLogin {
@@ -85,7 +81,7 @@ export async function insertLogin(db: Db, login: NewLogin): Promise<void> {
          delete from oidc_login
           where id in (select id from oidc_login
                         where id in (select id from oidc_login where source = ${login.source}
-                                      order by created_at desc offset ${MOST_PER_SOURCE - 1} limit 100)
+                                      order by created_at desc offset ${LOGINS_OF_SOURCE - 1} limit 100)
                           for update skip locked))
     insert into oidc_login (id, source, client_id, redirect_uri, scopes, state, nonce, code_challenge, config_types,
                             fingerprints, expires_at)
@@ -207,7 +203,7 @@ export async function removeOldLogins(db: Db): Promise<void> {
            from total,
                 (select id, row_number() over (partition by source order by created_at desc) as place
                    from oidc_login) as numbered
-          where logins > ${MOST} and place > greatest(${MOST} / sources, 1))
+          where logins > ${UNFINISHED_LOGINS} and place > greatest(${UNFINISHED_LOGINS} / sources, 1))
     delete from oidc_login
      where id in (select id from oidc_login where id in (select id from crowded) for update skip locked)`)
 }

@@ -11,6 +11,7 @@ import {
 } from '@overlay/store/kind-store'
 import { type Db, onlyRow, type Tx } from '@overlay/store/postgres'
 import sql, { raw, type Sql } from 'sql-template-tag'
+import { NAME_RESERVED } from '../limits.js'
 import { removeAuthenticatorsOf } from './authenticators.js'
 import { endSessionsOfIdentities } from './session-ends.js'
 
@@ -69,9 +70,6 @@ export interface RouterName {
   readonly name: string
 }
 
-/** Longer than a write of a router may take. */
-const RESERVED = sql`interval '30 seconds'`
-
 const key = raw(`hashtext(current_schema() || ' identity names')`)
 
 /** From now to the commit no name becomes reserved: to be called before a transaction looks for a free name. */
@@ -96,7 +94,7 @@ export async function reserveName(tx: Tx, { routerId, name }: RouterName): Promi
   await tx.query(sql`select pg_advisory_xact_lock(${key})`)
   if (await isNameTaken(tx, name, routerId)) return false
   await tx.query(sql`
-    insert into reserved_name (name, router_id, until) values (${name}, ${routerId}, now() + ${RESERVED})
+    insert into reserved_name (name, router_id, until) values (${name}, ${routerId}, now() + ${NAME_RESERVED})
         on conflict (name) do update set until = excluded.until`)
   return true
 }

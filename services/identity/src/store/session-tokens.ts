@@ -1,6 +1,7 @@
 import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import type { TokenFacts } from '../domain/oidc-claims.js'
+import { ACCESS_TOKENS, REMOVED_TOKENS, SEEN_EVERY, TOKEN_IN_USE, TOKEN_UNUSED } from '../limits.js'
 
 export interface NewAccessToken {
   readonly apiSessionId: string
@@ -8,15 +9,6 @@ export interface NewAccessToken {
   readonly token: string
   readonly expiresAt: Date
 }
-
-/** Of one API session. Those that routers report stay longest: a client has one connection to each router. */
-const MOST_TOKENS = 16
-/** How long a token stays that has expired and that no router reports. */
-const UNUSED = sql`interval '1 hour'`
-const REMOVED_AT_ONCE = 5000
-/** Routers report each minute. Most of these reports cause no write. */
-const SEEN_EVERY = sql`interval '10 minutes'`
-const IN_USE = sql`interval '15 minutes'`
 
 /**
  * Stores an access token that has been issued, so that routers accept it. Callers have locked the row of the API
@@ -33,8 +25,8 @@ export async function keepAccessToken(
          delete from access_token
           where id in (select id from access_token
                         where api_session_id = ${apiSessionId}
-                        order by coalesce(seen_at > now() - ${IN_USE}, false) desc, id desc
-                       offset ${MOST_TOKENS - 1}))
+                        order by coalesce(seen_at > now() - ${TOKEN_IN_USE}, false) desc, id desc
+                       offset ${ACCESS_TOKENS - 1}))
   insert into access_token (api_session_id, token, expires_at) values (${apiSessionId}, ${token}, ${expiresAt})`,
     'keep-access-token',
   )
@@ -45,8 +37,8 @@ export const removeUnusedTokens = (db: Db) =>
   db.query(sql`
     delete from access_token
      where id in (select id from access_token
-                   where expires_at < now() - ${UNUSED} and (seen_at is null or seen_at < now() - ${UNUSED})
-                   limit ${REMOVED_AT_ONCE} for update skip locked)`)
+                   where expires_at < now() - ${TOKEN_UNUSED} and (seen_at is null or seen_at < now() - ${TOKEN_UNUSED})
+                   limit ${REMOVED_TOKENS} for update skip locked)`)
 
 /** Stores that routers have connections under these tokens. Unknown ids have no effect. */
 export async function markTokensSeen(tx: Tx, ids: readonly string[]): Promise<void> {
