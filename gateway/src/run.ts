@@ -13,29 +13,47 @@ import {
 } from '@overlay/process/tls'
 import { ownContext, sourceOf } from '@overlay/rpc'
 import { apisOf } from './api/apis.js'
-import { countEntities } from './api/summary.js'
+import { countEntities } from './api/database.js'
 import { openCaches } from './cache/caches.js'
 import { openWritePositions } from './cache/write-positions.js'
 import { noteWrites } from './clients/note-writes.js'
 import { readAudit } from './clients/read-audit.js'
 import { connectServices } from './clients/services.js'
 import { gatewayHealth } from './health.js'
-import { accessLog } from './http/access-log.js'
 import { instanceId } from './http/ids.js'
 import { apiOf, isClosed, pathOf, rootOf } from './http/paths.js'
 import { mount } from './http/pipeline.js'
+import { accessLog, keepRequest } from './http/request-log.js'
 import { listen } from './http/server.js'
 import { openShares } from './http/shares.js'
 import { aboutOf, SERVER_NAME } from './http/version.js'
+import {
+  BODY_BYTES,
+  BODY_MS,
+  CHANGE_MS,
+  DRAIN_MS,
+  HEADER_BYTES,
+  HEADERS_MS,
+  IDLE_MS,
+  OPEN_BODY_BYTES,
+  REQUEST_MS,
+} from './limits.js'
 import { oidcApi } from './oidc/oidc.js'
-import { gatewaySettings, limits } from './settings.js'
-import { keepRequest } from './status/keep-request.js'
-import { describeReplicas } from './status/replicas.js'
+import { gatewaySettings } from './settings.js'
+import { describeReplicas } from './status/sources.js'
 import { statusApi } from './status/status-api.js'
-import { openChangeSource } from './streams/change-source.js'
-import { openEventSource } from './streams/event-source.js'
+import { openChangeSource, openEventSource } from './streams/sources.js'
 import { openStreams } from './streams/streams.js'
 import { openWeb } from './web/web.js'
+
+const serverLimits = {
+  headersMs: HEADERS_MS,
+  requestMs: REQUEST_MS,
+  idleMs: IDLE_MS,
+  headerBytes: HEADER_BYTES,
+  changeMs: CHANGE_MS,
+  drainMs: DRAIN_MS,
+}
 
 /** Runs a gateway until it is stopped. */
 export async function runGateway(env: NodeJS.ProcessEnv, process: PartProcess): Promise<void> {
@@ -80,9 +98,9 @@ export async function runGateway(env: NodeJS.ProcessEnv, process: PartProcess): 
       positions: writePositions.positions,
       instanceId: instanceId(),
       shares: openShares(settings),
-      requestMs: limits.requestMs,
-      body: { maxBytes: limits.bodyBytes, withinMs: limits.bodyMs },
-      openBody: { maxBytes: limits.openBodyBytes, withinMs: limits.bodyMs },
+      requestMs: REQUEST_MS,
+      body: { maxBytes: BODY_BYTES, withinMs: BODY_MS },
+      openBody: { maxBytes: OPEN_BODY_BYTES, withinMs: BODY_MS },
       onAnswer(record) {
         logAccess(record)
         keepRequest(record)
@@ -108,7 +126,7 @@ export async function runGateway(env: NodeJS.ProcessEnv, process: PartProcess): 
   await using server = await listen(
     splitAddress(settings.listen),
     key,
-    { ...limits, ...connections },
+    { ...serverLimits, ...connections },
     app,
     (request) => malformed(sourceOf(request.sourceAddress), request),
   )

@@ -45,18 +45,3 @@ export const gatewaySettings = {
   policyPeers: peersSetting('policy'),
   sessionsPeers: peersSetting('sessions'),
 }
-
-/** Generous for clients, small enough that slow ones cannot block a gateway. */
-export const limits = {
-  headersMs: 10_000,
-  requestMs: 10_000,
-  bodyMs: 5_000,
-  idleMs: 60_000,
-  changeMs: 5_000,
-  drainMs: 10_000,
-  /** A token of the greatest length, and other headers beside it. */
-  headerBytes: 80 << 10,
-  bodyBytes: 1 << 20,
-  /** Without a session: logins with a token or the data of the SDK, and two requests for certificates. */
-  openBodyBytes: 80 << 10,
-}

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { makeCertificate } from '../../testing/certificates.js'
 import { ADMIN, ALICE } from '../../testing/fakes.js'
 import { startGateway, type TestGateway } from '../../testing/gateway.js'
-import { yamlOf } from '../openapi/yaml.js'
-import { certificateBag } from './cacerts.js'
+import { yamlOf } from '../openapi/document.js'
+import { certificateBag } from './cas.js'
 
 let gateway: TestGateway
 beforeAll(async () => {

@@ -28,16 +28,13 @@ import { callContext, freshCallContext } from '../http/calls.js'
 import type { Parameter, RequestContext } from '../http/exchange.js'
 import { queryOf } from '../http/query.js'
 import { forbidStoring, send, sendParts } from '../http/send.js'
+import { DEFAULT_AUDIT_PAGE, MAX_AUDIT_PAGE, MAX_EXPORTS } from '../limits.js'
 import type { Handlers } from './operations.js'
 
 export interface AuditLog {
   info(facts: object, message: string): void
 }
 
-const DEFAULT_LIMIT = 100
-const MAX_LIMIT = 500
-const EXPORT_LIMIT = 500
-const MAX_EXPORTS = 4
 const LINES = 'application/x-ndjson'
 
 const filter: Parameter = {
@@ -58,7 +55,7 @@ const listParameters: readonly Parameter[] = [
   {
     name: 'limit',
     type: 'integer',
-    about: `Changes at most, 1 to ${MAX_LIMIT}. Without it ${DEFAULT_LIMIT}.`,
+    about: `Changes at most, 1 to ${MAX_AUDIT_PAGE}. Without it ${DEFAULT_AUDIT_PAGE}.`,
   },
 ]
 
@@ -170,7 +167,7 @@ export function changes(services: Pick<Services, 'auditOf'>, log: AuditLog): Han
       handle: async (c) => {
         const { filter, behind } = queryIn(c)
         refuseMore()
-        const query = { filter, behind, oldestFirst: true, limit: EXPORT_LIMIT }
+        const query = { filter, behind, oldestFirst: true, limit: MAX_AUDIT_PAGE }
         const first = await readAudit(services, query, callContext(c))
         refuseMore() // others may have begun meanwhile
         const { requestId, session } = c.env
@@ -197,8 +194,9 @@ function queryIn(c: RequestContext): AuditQuery {
   const text = (name: string): string => query.get(name) ?? ''
   const [after, before] = [text('after'), text('before')]
   if (after !== '' && before !== '') throw invalid('before', 'before and after exclude each other', before)
-  const limit = text('limit') === '' ? DEFAULT_LIMIT : Number(text('limit'))
-  if (limit < 1 || limit > MAX_LIMIT) throw invalid('limit', `limit must be from 1 to ${MAX_LIMIT}`, limit)
+  const limit = text('limit') === '' ? DEFAULT_AUDIT_PAGE : Number(text('limit'))
+  if (limit < 1 || limit > MAX_AUDIT_PAGE)
+    throw invalid('limit', `limit must be from 1 to ${MAX_AUDIT_PAGE}`, limit)
   auditFilter(text('filter')) // each owner parses it again
   const name = after === '' ? 'before' : 'after'
   const cursor = after || before

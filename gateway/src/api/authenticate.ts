@@ -6,14 +6,14 @@ import { sessionJson } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
 import { detail } from '../http/answer.js'
-import { jsonBytes } from '../http/body.js'
+import { json, jsonBytes } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { credentialsOf } from '../http/credentials.js'
-import { type RequestContext, takes } from '../http/exchange.js'
-import { peerCertificates, peerLeaf } from '../http/peer.js'
+import { peerCertificates, peerLeaf } from '../http/connection.js'
+import { type BodySpec, type RequestContext, takes } from '../http/exchange.js'
 import { queryOf } from '../http/query.js'
+import { credentialsOf } from '../http/session.js'
 import { addHeader } from '../http/write.js'
-import { login } from './bodies.js'
+import { HELD_LOGIN_MS } from '../limits.js'
 import type { Handlers } from './operations.js'
 import { apiSessionSchema } from './wire-schemas.js'
 
@@ -71,16 +71,13 @@ export function logIn(
   })
 }
 
-/** How long a login that must wait for others is not answered. */
-const HELD_MS = 1000
-
 /**
  * Throws `err`. Clients that repeat a login at once after 429, regardless of `Retry-After`, would otherwise take most of
  * the time of the processor from the logins that have a place in the queue.
  */
 async function refusedSlowly(err: unknown, context: Context): Promise<never> {
   if (err instanceof Fault && err.code === 'SERVER_TOO_MANY_REQUESTS')
-    await pause(HELD_MS, undefined, { signal: context.signal }).catch(() => undefined) // the client has gone
+    await pause(HELD_LOGIN_MS, undefined, { signal: context.signal }).catch(() => undefined) // the client has gone
   throw err
 }
 
@@ -103,3 +100,53 @@ async function presenting<T>(
     return logIn({ peerCertificates: peerCertificates(incoming), isLeafAlone: false })
   }
 }
+
+const text = (max: number, min = 0) => ({
+  type: 'string',
+  ...(min > 0 && { minLength: min }),
+  maxLength: max,
+})
+
+export interface Login {
+  readonly username?: string
+  readonly password?: string
+  readonly configTypes?: readonly string[]
+  readonly envInfo?: object
+  readonly sdkInfo?: object
+}
+
+export const login: BodySpec<Login> = json(
+  'auth',
+  {
+    title: 'authenticate',
+    type: 'object',
+    properties: {
+      configTypes: { type: 'array', maxItems: 500, items: text(4096) },
+      envInfo: {
+        type: 'object',
+        properties: {
+          arch: text(255),
+          domain: text(253),
+          hostname: text(253),
+          os: text(255),
+          osRelease: text(255),
+          osVersion: text(255),
+        },
+      },
+      password: text(100, 5),
+      sdkInfo: {
+        type: 'object',
+        properties: {
+          appId: text(255),
+          appVersion: text(255),
+          branch: text(255),
+          revision: text(255),
+          type: text(255),
+          version: text(255),
+        },
+      },
+      username: text(100, 4),
+    },
+  },
+  false,
+)

@@ -1,9 +1,11 @@
-import { timeText } from '@overlay/model'
-import { flag, listOf, named, object, orNull, text, time } from '@overlay/model/schema'
+import { kinds, timeText } from '@overlay/model'
+import { anyObject, flag, integer, listOf, named, object, orNull, text, time } from '@overlay/model/schema'
+import { type Context, Fault } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
-import { empty } from '../http/answer.js'
+import { detail, empty } from '../http/answer.js'
+import { json } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import type { Endpoint, RequestContext } from '../http/exchange.js'
+import { type Endpoint, type RequestContext, takes } from '../http/exchange.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 
@@ -62,3 +64,64 @@ export function database({ identity }: Services): Handlers {
     },
   }
 }
+
+const snapshotBody = json('snapshot', named('databaseSnapshotCreate', object({}, { path: text })), false)
+const snapshotDetails = named('databaseSnapshotCreateDetails', object({ path: text }))
+const member = json('member', anyObject, false)
+
+/** wire: the answer of a controller that is not one of a Raft cluster. */
+const noCluster = (): never => {
+  throw new Fault('SERVER_NOT_RUNNING_IN_HA_MODE')
+}
+
+/** Jobs that the fabric API names otherwise than the management API, and those of another kind of cluster. */
+export const fabricDatabase = ({ identity }: Services): Handlers => ({
+  'POST /database': async (c) => {
+    await identity.takeSnapshot({}, callContext(c))
+    return empty(c)
+  },
+  // differs: the directory of snapshots is a setting; a request cannot write elsewhere
+  'POST /database/snapshot': takes(
+    snapshotBody,
+    async (c) => detail(c, JSON.stringify({ path: (await identity.takeSnapshot({}, callContext(c))).name })),
+    { about: { data: snapshotDetails, envelope: 'databaseSnapshotCreateResultEnvelope' } },
+  ),
+  'GET /raft/list-members': noCluster,
+  'POST /raft/add-member': takes(member, noCluster),
+  'POST /raft/remove-member': takes(member, noCluster),
+  'POST /raft/transfer-leadership': takes(member, noCluster),
+})
+
+/** Further names of the original: second factors are no kind; the others do not exist here. */
+const withoutKind = { mfas: 'second-factors', eventualEvents: '', revocations: '' }
+const ofKinds = [...kinds.values()].flatMap(({ kind, summaryNames }) =>
+  summaryNames.map((name) => [name, kind] as const),
+)
+const counted = [...ofKinds, ...Object.entries(withoutKind)].sort(([a], [b]) => (a < b ? -1 : 1))
+
+const owners = new Set([...kinds.values()].map(({ owner }) => owner))
+
+const schema = named(
+  'listSummaryCounts',
+  object(Object.fromEntries(counted.map(([name]) => [name, integer]))),
+)
+
+/** The number of rows of every kind, by the names of the original. Each owner counts its own. */
+export async function countEntities(
+  { entitiesOf }: Pick<Services, 'entitiesOf'>,
+  context: Context,
+): Promise<Readonly<Record<string, number>>> {
+  const counts = await Promise.all([...owners].map((owner) => entitiesOf(owner).count({}, context)))
+  const rows: Record<string, number> = Object.assign({}, ...counts.map((count) => count.rows))
+  return Object.fromEntries(counted.map(([name, kind]) => [name, rows[kind] ?? 0]))
+}
+
+export const summary = (services: Services): Handlers => ({
+  'GET /summary': {
+    about: { data: schema, meta: null, envelope: 'listSummaryCountsEnvelope' },
+    handle: async (c) => {
+      const data = await countEntities(services, callContext(c))
+      return send(c, 200, JSON.stringify({ data, meta: null })) // wire: null here
+    },
+  },
+})

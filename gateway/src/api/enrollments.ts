@@ -1,4 +1,5 @@
-import { createLocation, named, object, time } from '@overlay/model/schema'
+import type { JsonSchema } from '@overlay/model'
+import { createLocation, listOf, named, object, text, time } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
 import { created, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
@@ -42,3 +43,51 @@ export const enrollments = ({ identity, pki, sessions }: Services): Handlers => 
     return empty(c)
   },
 })
+
+const challenge = json<Readonly<Record<'keyId' | 'nonce', string>>>(
+  'nonce',
+  named('nonceChallenge', object({ keyId: text, nonce: { type: 'string', format: 'uuid' } })),
+)
+const answer = named('nonceSignature', object({ algorithm: text, caPool: text, kid: text, signature: text }))
+
+const jwk: JsonSchema = named('jwk', {
+  ...object(
+    { kty: text },
+    { alg: text, crv: text, e: text, kid: text, n: text, use: text, x: text, y: text },
+  ),
+})
+const jwks = named('jwks', object({ keys: listOf(jwk) }))
+
+/** The keys that verify enrollment tokens, and the proof that this network has them. */
+export const enrollmentKeys = ({ pki }: Pick<Services, 'pki'>): Handlers => ({
+  'POST /enroll/challenge': takes(
+    challenge,
+    async (c, _, request) => {
+      const { algorithm, caPem, keyId, signature } = await pki.answerChallenge(request, callContext(c))
+      // wire: without an envelope, as is the next one
+      return send(c, 200, JSON.stringify({ algorithm, caPool: caPem, kid: keyId, signature }))
+    },
+    { about: { data: answer, bare: true } },
+  ),
+
+  'GET /enroll/jwks': {
+    about: { data: jwks, bare: true },
+    handle: async (c) =>
+      send(c, 200, JSON.stringify({ keys: keysIn(await pki.getTokenKeys({}, callContext(c))) })),
+  },
+})
+
+interface Published {
+  readonly jwks: Uint8Array
+  readonly keyIds: readonly string[]
+}
+
+interface Jwk {
+  readonly kid: string
+}
+
+/** All keys but those of OpenID Connect. */
+function keysIn({ jwks, keyIds }: Published): readonly Jwk[] {
+  const { keys } = JSON.parse(Buffer.from(jwks).toString()) as { readonly keys: readonly Jwk[] }
+  return keys.filter(({ kid }) => !keyIds.includes(kid))
+}

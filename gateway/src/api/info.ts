@@ -1,9 +1,15 @@
 import { listOf, oneOf } from '@overlay/model/schema'
-import { rootOf } from '../http/paths.js'
-import { prepareBody, sendPrepared } from '../http/send.js'
+import { Fault } from '@overlay/rpc'
+import { detail } from '../http/answer.js'
+import type { MountedApi, RequestContext } from '../http/exchange.js'
+import { accepts } from '../http/negotiate.js'
+import { type Api, rootOf } from '../http/paths.js'
+import { queryOf } from '../http/query.js'
+import { type PreparedBody, prepareBody, send, sendPrepared } from '../http/send.js'
 import { type About, VERSION } from '../http/version.js'
+import { openApi2, openApi3, yamlOf } from '../openapi/document.js'
 import type { Handlers } from './operations.js'
-import { protocolsSchema, versionSchema } from './wire-schemas.js'
+import { protocolsSchema, specSchema, versionSchema } from './wire-schemas.js'
 
 /** Information that needs no session. */
 export function info(address: string, about: About): Handlers {
@@ -32,6 +38,76 @@ export function info(address: string, about: About): Handlers {
     'GET /protocols': {
       about: { data: protocolsSchema, envelope: 'listProtocolsEnvelope' },
       handle: (c) => sendPrepared(c, protocols),
+    },
+  }
+}
+
+/** The documents of both APIs, built at the first request. */
+export interface Documents {
+  send(c: RequestContext, api: Api, version?: 2 | 3, form?: 'json' | 'yaml'): Response | Promise<Response>
+}
+
+export function documents(address: string, apis: () => readonly MountedApi<Api>[]): Documents {
+  const bodies = new Map<string, PreparedBody>()
+
+  function documentOf(name: Api, version: 2 | 3, form: 'json' | 'yaml'): PreparedBody {
+    const key = `${name} ${version} ${form}`
+    let body = bodies.get(key)
+    if (body === undefined) {
+      const api = apis().find((mounted) => mounted.api === name)
+      if (!api) throw new Error(`no API '${name}'`)
+      const document = version === 2 ? openApi2(api, address) : openApi3(api, address)
+      body =
+        form === 'json'
+          ? prepareBody(JSON.stringify(document))
+          : prepareBody(yamlOf(document).trimStart(), 'text/yaml')
+      bodies.set(key, body)
+    }
+    return body
+  }
+  return {
+    send: (c, api, version = 2, form = 'json') => sendPrepared(c, documentOf(api, version, form)),
+  }
+}
+
+const names: Readonly<Record<string, Api>> = { 'edge-client': 'client', 'edge-management': 'management' }
+
+export function specs(documents: Documents, { buildDate }: About): Handlers {
+  const time = new Date(`${buildDate.replace(' ', 'T')}Z`).toISOString()
+  const viewOf = (id: string) => ({
+    id,
+    createdAt: time,
+    updatedAt: time,
+    tags: {},
+    _links: { self: { href: `./specs/${id}` }, spec: { href: `./specs/${id}/spec` } },
+    name: id,
+  })
+  const apiOf = (id: string): Api => {
+    const api = Object.hasOwn(names, id) ? names[id] : undefined
+    if (!api) throw new Fault('NOT_FOUND')
+    return api
+  }
+  return {
+    'GET /specs': {
+      about: { data: listOf(specSchema), envelope: 'listSpecsEnvelope' },
+      // wire: only this one, in both APIs
+      handle: (c) => send(c, 200, JSON.stringify({ data: [viewOf('edge-client')], meta: {} })),
+    },
+    'GET /specs/{id}': {
+      about: { data: specSchema },
+      handle: (c, { id }) => {
+        apiOf(id)
+        return detail(c, JSON.stringify(viewOf(id)))
+      },
+    },
+    'GET /specs/{id}/spec': {
+      produces: ['text/yaml', 'application/json'],
+      query: [{ name: 'version', type: 'string', oneOf: ['2', '3'], about: 'Of OpenAPI. Without it 2.' }],
+      handle: (c, { id }) => {
+        const form = accepts(c.env.incoming, 'application/json') ? 'json' : 'yaml'
+        const version = queryOf(c).get('version') === '3' ? 3 : 2
+        return documents.send(c, apiOf(id), version, form)
+      },
     },
   }
 }

@@ -1,4 +1,18 @@
-import { flag, type Members, named, object, oneOf, variable } from '@overlay/model/schema'
+import {
+  anyObject,
+  flag,
+  integer,
+  listOf,
+  type Members,
+  mapOf,
+  named,
+  object,
+  oneOf,
+  orNull,
+  text,
+  time,
+  variable,
+} from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
 import { detail } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
@@ -6,28 +20,91 @@ import { callContext } from '../http/calls.js'
 import { type BodySpec, type RequestContext, takes } from '../http/exchange.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
-import { failedRequestSchema, postureDataSchema, postureResponseSchema } from './posture-schemas.js'
 
-const text = (max: number) => ({ type: 'string', maxLength: max })
-const texts = (most: number, max: number) => ({ type: 'array', maxItems: most, items: text(max) })
+const texts = listOf(text)
+
+const service = object({
+  id: text,
+  name: text,
+  postureQueryType: text,
+  timeout: integer,
+  timeoutRemaining: integer,
+})
+
+const postureResponseSchema = named(
+  'postureResponse',
+  object({ services: listOf(named('postureResponseService', service)) }),
+)
+
+const report = { lastUpdatedAt: orNull(time), postureCheckId: text, timedOut: flag }
+const process = { ...report, binaryHash: text, isRunning: flag, signerFingerprints: texts }
+
+const postureDataSchema = named(
+  'postureData',
+  object({
+    apiSessionPostureData: mapOf(anyObject),
+    domain: named('postureDataDomain', object({ ...report, domain: orNull(text) })),
+    mac: named('postureDataMac', object({ ...report, addresses: orNull(texts) })),
+    os: named(
+      'postureDataOs',
+      object({ ...report, build: orNull(text), type: orNull(text), version: orNull(text) }),
+    ),
+    processes: listOf(named('postureDataProcess', object(process))),
+  }),
+)
+
+/** Further members, which depend on the type of the check, show the condition and the state of the endpoint. */
+const checkFailure = named('postureCheckFailure', {
+  ...object({ postureCheckId: text, postureCheckName: text, postureCheckType: text }),
+  additionalProperties: true,
+})
+
+const policyFailure = named(
+  'policyFailure',
+  object({ checks: listOf(checkFailure), policyId: text, policyName: text }),
+)
+
+const failedRequestSchema = named(
+  'failedServiceRequest',
+  object({
+    apiSessionId: text,
+    policyFailures: listOf(policyFailure),
+    serviceId: text,
+    serviceName: text,
+    sessionType: oneOf('Dial', 'Bind'),
+    when: time,
+  }),
+)
+
+const boundedText = (max: number) => ({ type: 'string', maxLength: max })
+const boundedTexts = (most: number, max: number) => ({
+  type: 'array',
+  maxItems: most,
+  items: boundedText(max),
+})
 const processMembers = {
-  path: text(4096),
+  path: boundedText(4096),
   isRunning: flag,
-  hash: text(255),
-  signerFingerprints: texts(64, 255),
+  hash: boundedText(255),
+  signerFingerprints: boundedTexts(64, 255),
 }
 
 const answer = (title: string, typeId: string, always: Members, sometimes: Members = {}) =>
   named(
     `postureResponse${title}Create`,
-    object({ id: text(255), typeId: oneOf(typeId), ...always }, sometimes),
+    object({ id: boundedText(255), typeId: oneOf(typeId), ...always }, sometimes),
   )
 
 /** One report of an endpoint on itself. A check of several processes has one report for each. */
 const response = variable('postureResponseCreate', 'typeId', [
-  answer('OperatingSystem', 'OS', { type: text(255), version: text(255) }, { build: text(255) }),
-  answer('Domain', 'DOMAIN', { domain: text(255) }),
-  answer('MacAddress', 'MAC', { macAddresses: texts(256, 64) }),
+  answer(
+    'OperatingSystem',
+    'OS',
+    { type: boundedText(255), version: boundedText(255) },
+    { build: boundedText(255) },
+  ),
+  answer('Domain', 'DOMAIN', { domain: boundedText(255) }),
+  answer('MacAddress', 'MAC', { macAddresses: boundedTexts(256, 64) }),
   answer('Process', 'PROCESS', {}, processMembers),
   answer('EndpointState', 'ENDPOINT_STATE', {}, { woken: flag, unlocked: flag }),
 ])

@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto'
 import { TOKEN_ALGORITHM } from '@overlay/process/tokens'
 import { readTokenHead, TokenHeadError } from '@overlay/x509'
 import { errors, type JWTPayload, jwtVerify } from 'jose'
-import { CLIENTS } from '../http/clients.js'
+import { CLOCK_SKEW_SECONDS } from '../limits.js'
 
 /** What a valid access token says. */
 export interface AccessToken {
@@ -32,7 +32,6 @@ export class RefusedToken extends Error {
 }
 
 const algorithms = [TOKEN_ALGORITHM] as const
-const CLOCK_SKEW_SECONDS = 60
 
 /**
  * Verifies an access token. No key is looked up for a token that is too large or has another algorithm than RS256.
@@ -84,3 +83,6 @@ function refusalOf(err: unknown): unknown {
   if (err instanceof errors.JWSSignatureVerificationFailed) return new RefusedToken('signature', err)
   return err instanceof errors.JOSEError ? new RefusedToken('header', err) : err
 }
+
+/** The clients of OpenID Connect, for which access tokens are issued. They have no secrets. wire: SDKs use the first one. */
+export const CLIENTS: ReadonlySet<string> = new Set(['native', 'openziti'])

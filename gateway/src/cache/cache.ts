@@ -1,4 +1,5 @@
-import { type Gauged, lru } from './lru.js'
+import { LRUCache } from 'lru-cache'
+import { MAX_LOADS } from '../limits.js'
 
 /**
  * Values of other services: loaded on a miss, one load at a time for each key, dropped by tag.
@@ -21,8 +22,6 @@ interface Flight<V> {
   all: boolean
   promise: Promise<V> | undefined
 }
-
-const ATTEMPTS = 3
 
 export function openCache<V extends object>(
   maxBytes: number,
@@ -58,7 +57,7 @@ export function openCache<V extends object>(
         const value = await fetch()
         const outdated = flight.all || tagsOf(value).some((tag) => flight.dropped.has(tag))
         if (!outdated) set(key, value)
-        if (!outdated || attempt === ATTEMPTS) return value
+        if (!outdated || attempt === MAX_LOADS) return value
       }
     } finally {
       inFlight.delete(flight)
@@ -90,5 +89,47 @@ export function openCache<V extends object>(
       return values.size
     },
     gauged: values,
+  }
+}
+
+/** Bounded by bytes: evicts the least recently used value first. Counts look-ups for the metrics. */
+export interface Lru<V> {
+  get(key: string): V | undefined
+  set(key: string, value: V, bytes: number): void
+  delete(key: string): boolean
+  clear(): void
+  readonly size: number
+  readonly bytes: number
+  /** Look-ups since the last call. */
+  takeCounts(): { readonly hits: number; readonly misses: number }
+}
+
+/** What the metrics read of a cache. */
+export type Gauged = Pick<Lru<unknown>, 'bytes' | 'takeCounts'>
+
+/** @param dispose runs for every value that leaves, replaced ones included */
+export function lru<V extends object>(maxBytes: number, dispose?: (value: V, key: string) => void): Lru<V> {
+  const values = new LRUCache<string, V>({ maxSize: maxBytes, ...(dispose && { dispose }) })
+  let counts = { hits: 0, misses: 0 }
+  return {
+    get(key) {
+      const value = values.get(key)
+      counts[value ? 'hits' : 'misses'] += 1
+      return value
+    },
+    set: (key, value, size) => void values.set(key, value, { size }),
+    delete: (key) => values.delete(key),
+    clear: () => values.clear(),
+    get size() {
+      return values.size
+    },
+    get bytes() {
+      return values.calculatedSize
+    },
+    takeCounts() {
+      const taken = counts
+      counts = { hits: 0, misses: 0 }
+      return taken
+    },
   }
 }

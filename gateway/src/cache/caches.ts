@@ -14,10 +14,11 @@ import { type Change, type Context, ownContext, type Positions, traceparentOf } 
 import type { Followed, FollowLog } from '@overlay/store/change-log'
 import type { Services } from '../clients/services.js'
 import { requestId } from '../http/ids.js'
+import { FLUSH_MS, LOAD_MS } from '../limits.js'
+import type { Gauged } from './cache.js'
 import { followChanges } from './follow.js'
 import { type Headers, openHeaders } from './headers.js'
 import { type Identities, openIdentities } from './identities.js'
-import type { Gauged } from './lru.js'
 import { openServiceLists, type ServiceLists } from './service-lists.js'
 import { openSessions, type Sessions } from './sessions.js'
 import type { WritePositions } from './write-positions.js'
@@ -42,9 +43,6 @@ export interface GatewayCaches extends AsyncDisposable {
   onKeys(listener: (seen: Positions) => void): void
 }
 
-const FLUSH_MS = 15_000
-const LIMIT_MS = 10_000
-
 /** @param address of the APIs for clients, as host:port */
 export function openCaches(
   services: Services,
@@ -58,7 +56,7 @@ export function openCaches(
     ...ownContext(never),
     requestId: requestId(),
     traceparent: traceparentOf(undefined),
-    deadline: new Date(Date.now() + LIMIT_MS),
+    deadline: new Date(Date.now() + LOAD_MS),
     positions: writePositions.positions(),
   })
 

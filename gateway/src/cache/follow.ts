@@ -7,9 +7,8 @@ import {
 } from '@overlay/rpc'
 import { type Followed, type FollowLog, followStream } from '@overlay/store/change-log'
 import type { Changes } from '../clients/services.js'
+import { GATHER_MS } from '../limits.js'
 import type { WritePositions } from './write-positions.js'
-
-const GATHER_MS = 20 // changes that share a message; the first is sent at once
 
 /**
  * Follows the changes of rows of `effects.kinds`. `restart` drops all cached values of the service. Both get the position

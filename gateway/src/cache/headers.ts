@@ -6,8 +6,8 @@ import {
   type Positions,
 } from '@overlay/rpc'
 import { type Followed, type FollowLog, followStream, isAtLeast, latest } from '@overlay/store/change-log'
-import { openCache } from './cache.js'
-import type { Gauged } from './lru.js'
+import { HEADER_CACHE_BYTES } from '../limits.js'
+import { type Gauged, openCache } from './cache.js'
 import type { WritePositions } from './write-positions.js'
 
 /** The time of the last change of one identity's services, and the key of its view of them, as of policy. */
@@ -41,7 +41,7 @@ const SCHEMAS = ['identity', 'policy', 'sessions'] as const
 export function openHeaders(options: HeadersOptions): Headers {
   const { policy, writePositions, log, context } = options
   const cache = openCache<PolicyHeader>(
-    32 << 20,
+    HEADER_CACHE_BYTES,
     ({ identityId }) => [identityId],
     ({ contentKey }) => contentKey.length + 300,
   )

@@ -2,8 +2,8 @@ import type { Context, Positions } from '@overlay/rpc'
 import { type Followed, isAtLeast } from '@overlay/store/change-log'
 import type { Entities } from '../clients/services.js'
 import { type PreparedBody, prepareBody } from '../http/send.js'
-import { openCache } from './cache.js'
-import type { Gauged } from './lru.js'
+import { IDENTITY_AGE_MS, IDENTITY_CACHE_BYTES } from '../limits.js'
+import { type Gauged, openCache } from './cache.js'
 import type { WritePositions } from './write-positions.js'
 
 /** The answer to `GET /current-identity`, rendered once for each identity. */
@@ -31,11 +31,15 @@ export interface IdentitiesOptions {
   readonly now?: () => number
 }
 
-/** The answer says whether the identity is connected to a router. No stream reports that. */
-const MAX_AGE_MS = 30_000
-
 export function openIdentities(options: IdentitiesOptions): Identities {
-  const { entities, writePositions, followed, context, maxBytes = 32 << 20, now = Date.now } = options
+  const {
+    entities,
+    writePositions,
+    followed,
+    context,
+    maxBytes = IDENTITY_CACHE_BYTES,
+    now = Date.now,
+  } = options
   const sources = Object.entries(followed)
   const cache = openCache<Self>(
     maxBytes,
@@ -44,7 +48,7 @@ export function openIdentities(options: IdentitiesOptions): Identities {
   )
 
   function isValid({ loadedAtMs, positions }: Self, at: number): boolean {
-    if (at - loadedAtMs > MAX_AGE_MS) return false
+    if (at - loadedAtMs > IDENTITY_AGE_MS) return false
     const written = writePositions.positions()
     for (const [schema, source] of sources) {
       if (!source().isFresh()) return false

@@ -1,8 +1,9 @@
 import type { ListRequest } from '@overlay/rpc'
 import { type PreparedBody, prepareBody } from '../http/send.js'
 import type { Session } from '../http/session.js'
+import { LIST_CACHE_BYTES } from '../limits.js'
+import { type Gauged, lru } from './cache.js'
 import type { PolicyHeader } from './headers.js'
-import { type Gauged, lru } from './lru.js'
 
 /** Lists of services by their content: all identities with the same view share one body. */
 export interface ServiceLists {
@@ -13,7 +14,7 @@ export interface ServiceLists {
   set(key: string | null, body: Buffer): void
 }
 
-export function openServiceLists(maxBytes = 64 << 20): ServiceLists {
+export function openServiceLists(maxBytes = LIST_CACHE_BYTES): ServiceLists {
   const cache = lru<PreparedBody>(maxBytes)
   return {
     gauged: cache,

@@ -1,4 +1,5 @@
 import { type ApiSession, goTime, type Position } from '@overlay/rpc'
+import type { RequestContext } from '../http/exchange.js'
 import { expirationSeconds, type Session } from '../http/session.js'
 import type { AccessToken } from './access-token.js'
 
@@ -99,3 +100,11 @@ export function sessionJson(session: CachedSession): string {
 /** Adds members to the text of a JSON object. */
 const addMembers = (json: string, members: object): string =>
   JSON.stringify({ ...(JSON.parse(json) as object), ...members })
+
+/** The session of a request to an operation that needs one. */
+export function sessionOf(c: RequestContext): CachedSession {
+  const session = c.env.session
+  if (!session || !isCachedSession(session))
+    throw new Error('the operation table admits callers without a session')
+  return session
+}

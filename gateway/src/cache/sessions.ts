@@ -4,11 +4,10 @@ import { metrics } from '@overlay/process'
 import type { TokenKeys } from '@overlay/process/tokens'
 import { type ApiSession, type Context, Fault, type IdentityServiceService, type Methods } from '@overlay/rpc'
 import { type Followed, type FollowLog, isAtLeast } from '@overlay/store/change-log'
-import type { Credentials } from '../http/credentials.js'
-import { type SessionStore, unauthenticated } from '../http/session.js'
+import { type Credentials, type SessionStore, unauthenticated } from '../http/session.js'
+import { FLUSH_BATCH, MAX_TRIED_BEARERS, SESSION_CACHE_BYTES } from '../limits.js'
 import { RefusedToken, verifyAccessToken } from './access-token.js'
-import { openCache } from './cache.js'
-import type { Gauged } from './lru.js'
+import { type Gauged, openCache } from './cache.js'
 import { bearerSession, type CachedSession, cachedSession, setStoredActivity } from './session.js'
 import type { WritePositions } from './write-positions.js'
 
@@ -44,13 +43,10 @@ export interface SessionsOptions {
 }
 
 const SCHEMA = 'identity'
-const BATCH = 1000
-/** How many tokens beside that of a session are tried. */
-const MOST_BEARERS = 2
 
 export function openSessions(options: SessionsOptions): Sessions {
   const { identity, tokenKeys, issuer, writePositions, followed, log, context, now = Date.now } = options
-  const { maxBytes = 64 << 20 } = options
+  const { maxBytes = SESSION_CACHE_BYTES } = options
   const active = new Set<CachedSession>()
   const cache = openCache<CachedSession>(
     maxBytes,
@@ -138,7 +134,7 @@ export function openSessions(options: SessionsOptions): Sessions {
     refusal: () => Fault,
   ): CachedSession | Promise<CachedSession> {
     if (!session.demandsToken || bearers.length === 0) return session
-    const tried = bearers.slice(0, MOST_BEARERS)
+    const tried = bearers.slice(0, MAX_TRIED_BEARERS)
     return lookUp(keyOf(token, ...tried), now()) ?? loadStored(token, tried, refusal)
   }
 
@@ -205,7 +201,7 @@ export function openSessions(options: SessionsOptions): Sessions {
     async flush() {
       const batch = [...active]
       active.clear()
-      for (let i = 0; i < batch.length; i += BATCH) await mark(batch.slice(i, i + BATCH))
+      for (let i = 0; i < batch.length; i += FLUSH_BATCH) await mark(batch.slice(i, i + FLUSH_BATCH))
     },
   }
 }

@@ -1,6 +1,7 @@
 import type { Service } from '@overlay/model'
 import { type Context, Fault } from '@overlay/rpc'
 import { comparePlaces, mergePages, type Page, type Place, placeIn } from '@overlay/store/audit'
+import { AUDIT_READ_MS } from '../limits.js'
 import type { Services } from './services.js'
 
 export interface AuditQuery {
@@ -11,9 +12,6 @@ export interface AuditQuery {
   readonly limit: number
 }
 
-/** Before the request expires: the answer names the service. */
-const ANSWER_MS = 8000
-
 const schemas: readonly Service[] = ['identity', 'pki', 'policy', 'sessions']
 
 /** A page of the audit of all services. Fails, naming the service, if one of them does not answer. */
@@ -22,7 +20,9 @@ export async function readAudit(
   { filter, behind, oldestFirst, limit }: AuditQuery,
   context: Context,
 ): Promise<Page> {
-  const deadline = new Date(Math.min(Date.now() + ANSWER_MS, context.deadline?.getTime() ?? Number.MAX_VALUE))
+  const deadline = new Date(
+    Math.min(Date.now() + AUDIT_READ_MS, context.deadline?.getTime() ?? Number.MAX_VALUE),
+  )
   const own = { ...context, deadline }
   const pages = await Promise.all(
     schemas.map(async (schema) => {

@@ -1,5 +1,6 @@
 import type { JsonSchema } from '@overlay/model'
 import { Fault, invalid } from '@overlay/rpc'
+import { DISCARDED_BYTES, MAX_DEPTH } from '../limits.js'
 import type { BodySpec, RequestContext } from './exchange.js'
 import { hasBody } from './negotiate.js'
 import { check } from './validate.js'
@@ -49,8 +50,6 @@ export async function readBody(
   }
 }
 
-/** Much deeper values exhaust the stack of the code that prints them. */
-const MAX_DEPTH = 200
 const NUL = /(^|[^\\])(\\\\)*\\u0000/
 
 export function parseJson(bytes: Buffer): unknown {
@@ -89,9 +88,6 @@ export function jsonBytes(value: unknown): Buffer {
   if (!text.includes('\\ud')) return Buffer.from(text)
   return Buffer.from(text.replace(/(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g, '$1\uFFFD'))
 }
-
-/** Bytes of a refused body to read and discard, within the time of any body: many clients read no answer before they have sent all. */
-const DISCARDED_BYTES = 64 << 20
 
 /** Most bodies arrive together with their headers. They need neither listeners nor a timer. */
 async function readWhole(c: RequestContext, limits: BodyLimits): Promise<Buffer> {

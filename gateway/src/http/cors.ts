@@ -1,11 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { MAX_HEADER_ENTRIES } from '../limits.js'
 
 const HEADERS = new Set(['content-type', 'accept', 'authorization', 'zt-session'])
 /** Always allowed by the standard. */
 const ALWAYS = new Set(['accept', 'accept-language', 'content-language', 'origin'])
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
-/** Further names are not allowed, like those that are not in the list. */
-const MOST_NAMES = 64
 const SIMPLE = new Set(['GET', 'HEAD', 'POST'])
 
 /** wire: every origin may read, with credentials. */
@@ -22,7 +21,7 @@ export function preflight(incoming: IncomingMessage, outgoing: ServerResponse): 
   if (method === undefined) return 400
   if (!METHODS.has(method)) return 405
   const requested = String(incoming.headers['access-control-request-headers'] ?? '')
-    .split(',', MOST_NAMES)
+    .split(',', MAX_HEADER_ENTRIES)
     .map((name) => name.trim().toLowerCase())
     .filter((name) => name !== '' && !ALWAYS.has(name))
   if (!requested.every((name) => HEADERS.has(name))) return 403

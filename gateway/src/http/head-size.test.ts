@@ -5,7 +5,7 @@ import { WebSocket } from 'ws'
 import { ADMIN, sessionFor } from '../../testing/fakes.js'
 import { startGateway, type TestGateway } from '../../testing/gateway.js'
 import { accessClaims } from '../../testing/tokens.js'
-import { limits } from '../settings.js'
+import { HEADER_BYTES } from '../limits.js'
 
 const key = newTokenKey('k1')
 const CURRENT = '/edge/client/v1/current-api-session'
@@ -13,7 +13,7 @@ const longest = 'x'.repeat(65_536)
 
 let gateway: TestGateway
 beforeAll(async () => {
-  gateway = await startGateway({ headerBytes: limits.headerBytes })
+  gateway = await startGateway({ headerBytes: HEADER_BYTES })
   gateway.fakes.instead.set('pki.getTokenKeys', async () => publishedKeys([key]))
   gateway.fakes.instead.set('identity.getBearerSession', async () =>
     sessionFor('', { json: Buffer.from('{}') }),

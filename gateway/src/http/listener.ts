@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { Fault } from '@overlay/rpc'
 import type { Hono } from 'hono'
+import { MAX_AUTHORITY_CHARACTERS } from '../limits.js'
 import { failureText } from './answer.js'
 import { type Env, openExchange } from './exchange.js'
 import { requestId } from './ids.js'
@@ -40,17 +41,14 @@ function refuse(outgoing: ServerResponse): void {
 const HOST = /^[a-z0-9._-]+(?::(?:[1-5]\d{3,4}|[6-9]\d{3}))?$/
 const TARGET = /^\/[!#$&-;=?-[\]_a-z~]*$/
 
-/** A name of 253 characters and a port, with room for a user. The time to decode an encoded host is quadratic. */
-const LONGEST_AUTHORITY = 300
-
 /** The target is a path or a URL, without backslashes in its path, and the host is an address. */
 function isTargetValid({ url = '', headers }: IncomingMessage): boolean {
   const host = headers.host || 'localhost'
-  if (host.length > LONGEST_AUTHORITY) return false
+  if (host.length > MAX_AUTHORITY_CHARACTERS) return false
   if (TARGET.test(url) && HOST.test(host)) return true
   const isUrl = url.startsWith('http://') || url.startsWith('https://')
   if (!isUrl && !url.startsWith('/')) return false
-  if (isUrl && authorityOf(url).length > LONGEST_AUTHORITY) return false
+  if (isUrl && authorityOf(url).length > MAX_AUTHORITY_CHARACTERS) return false
   const [path = ''] = url.split('?', 1)
   const whole = isUrl ? url : `https://${host}${url}`
   if (path.includes('\\') || !URL.canParse(whole)) return false

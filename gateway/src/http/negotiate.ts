@@ -1,11 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { invalid } from '@overlay/rpc'
+import { MAX_HEADER_ENTRIES, MAX_RANGE_PARAMETERS } from '../limits.js'
 
 const JSON_TYPE = 'application/json'
 const JSON_ONLY = [JSON_TYPE]
-/** Of an Accept header, whose length is that of any header: strangers send it. Those behind them have no effect. */
-const MOST_RANGES = 64
-const MOST_PARAMETERS = 16
 
 export function hasBody({ headers }: IncomingMessage): boolean {
   const length = headers['content-length']
@@ -49,8 +47,8 @@ export const refusalTypeOf = (
 function admits(accept: string | undefined, type: string): boolean {
   if (accept === undefined || accept === '*/*' || accept === type || accept === '') return true
   const ranges = new Set(['*/*', `${type.slice(0, type.indexOf('/'))}/*`, type])
-  return accept.split(',', MOST_RANGES).some((range) => {
-    const [name = '', ...parameters] = range.split(';', MOST_PARAMETERS)
+  return accept.split(',', MAX_HEADER_ENTRIES).some((range) => {
+    const [name = '', ...parameters] = range.split(';', MAX_RANGE_PARAMETERS)
     return (
       ranges.has(name.trim().toLowerCase()) &&
       !parameters.some((parameter) => /^\s*q=0(\.0*)?\s*$/.test(parameter))
@@ -59,4 +57,4 @@ function admits(accept: string | undefined, type: string): boolean {
 }
 
 export const accepts = ({ headers: { accept = '' } }: IncomingMessage, type: string): boolean =>
-  accept.split(',', MOST_RANGES).some((range) => range.split(';', 1)[0]?.trim().toLowerCase() === type)
+  accept.split(',', MAX_HEADER_ENTRIES).some((range) => range.split(';', 1)[0]?.trim().toLowerCase() === type)

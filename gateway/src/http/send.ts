@@ -3,15 +3,13 @@ import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { createGzip, gzip } from 'node:zlib'
 import { ownBytes } from '@overlay/process/bytes'
+import { MIN_COMPRESSED_BYTES, PIECE_BYTES } from '../limits.js'
 import type { Answer, RequestContext } from './exchange.js'
 import { CREDENTIAL_HEADERS } from './session.js'
 import { addHeader, SENT, write, writeHead } from './write.js'
 
 // wire: exactly this, without a charset
 export const JSON_TYPE = 'application/json'
-
-/** Smaller bodies are not worth compressing. */
-const MIN_COMPRESSED_BYTES = 1024
 
 export const JSON_HEADERS = { 'content-type': JSON_TYPE }
 const GZIP = { 'content-encoding': 'gzip' }
@@ -108,9 +106,6 @@ function acceptsGzip({ env: { incoming } }: RequestContext): boolean {
     !/gzip\s*;\s*q=0(\.0*)?\s*(,|$)/.test(accepted)
   )
 }
-
-/** A page of 50 identities is one write: each further one is a system call that may wake the client. */
-const PIECE_BYTES = 128 << 10
 
 /** Cuts larger bodies: written at once, all that the client has not read yet would stay in memory. */
 function respond(

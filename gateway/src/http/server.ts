@@ -13,9 +13,9 @@ import {
   secureOptions,
 } from '@overlay/process/tls'
 import { Fault } from '@overlay/rpc'
-import { MAX_HEADERS } from './credentials.js'
+import { HURRIED_CHANGE_MS, MAX_HEADERS } from '../limits.js'
+import { endWith } from './connection.js'
 import { requestId } from './ids.js'
-import { endWith } from './raw-answer.js'
 
 export interface ServerLimits extends ConnectionLimits {
   /** Time to receive all headers. A whole request may take `requestMs` longer. */
@@ -49,9 +49,6 @@ export interface MalformedRequest {
   readonly requestId: string
   readonly sourceAddress: string
 }
-
-/** In place of `changeMs`, in a hurry: requests that are on their way arrive. */
-const HURRIED_CHANGE_MS = 300
 
 /** Terminates TLS. Clients may present a certificate; the services that use it verify it. */
 export async function listen(

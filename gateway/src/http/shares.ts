@@ -1,15 +1,7 @@
 import { performance } from 'node:perf_hooks'
 import { metrics } from '@overlay/process'
 import { retryAfter } from '@overlay/rpc'
-
-/** Requests are counted in windows of a second. */
-const WINDOW_MS = 1000
-/** Of the time of the event loop. Above it, requests wait for each other. */
-const SATURATED = 0.9
-/** Requests in a second that are never too many for one source or session, unless a setting says so. */
-const LEAST = 100
-/** A request waits for at most so many windows. */
-const MOST_WINDOWS = 3
+import { MAX_WINDOWS, MIN_SHARE, SATURATED_SHARE, WINDOW_MS } from '../limits.js'
 
 export interface ShareLimits {
   /** Requests in a second of one source; 0: no limit but the fair share. */
@@ -49,7 +41,7 @@ export function openShares(limits: ShareLimits, clock: ShareClock = realClock())
   let isCounting = false
 
   function turn(): void {
-    const isSaturated = clock.utilization() > SATURATED
+    const isSaturated = clock.utilization() > SATURATED_SHARE
     const isIdle = sources.turn(isSaturated)
     isCounting = !(sessions.turn(isSaturated) && isIdle)
     if (isCounting) clock.after(turn)
@@ -99,7 +91,7 @@ function openGroup(by: 'source' | 'session', most: number): Group {
     if (isSaturated && accounts.size > 1) {
       let taken = 0
       for (const account of accounts.values()) taken += account.taken
-      return Math.max(LEAST, Math.ceil((2 * taken) / accounts.size))
+      return Math.max(MIN_SHARE, Math.ceil((2 * taken) / accounts.size))
     }
     return isWaiting ? 2 * fair : Number.POSITIVE_INFINITY
   }
@@ -112,7 +104,7 @@ function openGroup(by: 'source' | 'session', most: number): Group {
         return undefined
       }
       const windows = Math.ceil((waiting.length + 1) / share)
-      const isRefused = windows > MOST_WINDOWS
+      const isRefused = windows > MAX_WINDOWS
       metrics.requestsHeld.inc({ by, outcome: isRefused ? 'refused' : 'waited' })
       if (isRefused) throw retryAfter(windows)
       return new Promise((resolve) => waiting.push(resolve))

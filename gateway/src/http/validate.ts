@@ -3,6 +3,7 @@ import { memoized } from '@overlay/model'
 import { Fault, invalid } from '@overlay/rpc'
 import { Ajv, type ErrorObject } from 'ajv'
 import formats from 'ajv-formats'
+import { ALL_ERRORS_BYTES, MAX_CHARACTERS, MAX_ITEMS } from '../limits.js'
 
 function validator(allErrors: boolean): Ajv {
   const ajv = new Ajv({ allErrors, strict: false, verbose: true, logger: false, discriminator: true })
@@ -19,10 +20,6 @@ const checksOf = memoized((schema: JsonSchema) => {
   return { bounded, first: untilFirst.compile(bounded), all: untilLast.compile(bounded) }
 })
 
-/** differs: limits of lists and texts whose schema sets none. */
-const MAX_ITEMS = 10_000
-const MAX_CHARACTERS = 65_536
-
 function boundedSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(boundedSchema)
   if (typeof schema !== 'object' || schema === null) return schema
@@ -35,9 +32,6 @@ function boundedSchema(schema: unknown): unknown {
   }
 }
 
-/** In larger bodies the first error is reported, not the first field by name. */
-const MAX_BYTES_FOR_ALL_ERRORS = 16 << 10
-
 /**
  * Checks a value and returns the members that its schema describes, or the first violation of a limit. Throws if the
  * value does not have the form of the schema.
@@ -48,8 +42,8 @@ export function check(schema: JsonSchema, value: unknown, bytes: number): Checke
   const { bounded, first, all } = checksOf(schema)
   const normalized = normalize(bounded, value ?? (schema.type === 'array' ? [] : {}))
   if (first(normalized)) return { value: normalized }
-  if (bytes <= MAX_BYTES_FOR_ALL_ERRORS) all(normalized)
-  const errors = (bytes > MAX_BYTES_FOR_ALL_ERRORS ? first : all).errors ?? []
+  if (bytes <= ALL_ERRORS_BYTES) all(normalized)
+  const errors = (bytes > ALL_ERRORS_BYTES ? first : all).errors ?? []
   const ofForm = errors.filter((error) => !isLimit(error))
   if (ofForm.length > 0) throw refusalOf(ofForm)
   return { value: normalized, refusal: refusalOf(errors) }

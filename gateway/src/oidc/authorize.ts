@@ -1,11 +1,15 @@
 import { Fault, invalid } from '@overlay/rpc'
 import { raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
+import { peerCertificates } from '../http/connection.js'
 import { type RequestContext, takes } from '../http/exchange.js'
-import { peerCertificates } from '../http/peer.js'
-import { browserOf } from './browser.js'
+import {
+  MAX_CONFIG_TYPES,
+  MAX_CONFIG_TYPES_CHARACTERS,
+  MAX_PARAMETER_CHARACTERS,
+  MAX_SCOPES,
+} from '../limits.js'
 import type { Handlers } from './operations.js'
-import { FORM_TYPE, loginIdOf, parameterOf, parametersOf, queryParametersOf } from './parameters.js'
 import {
   isClient,
   mayRedirect,
@@ -14,6 +18,7 @@ import {
   redirectSettings,
   withParameters,
 } from './provider.js'
+import { browserOf, FORM_TYPE, loginIdOf, parameterOf, parametersOf, queryParametersOf } from './requests.js'
 
 /** The start of a login, and its end: the way back to the client. */
 export function authorize(provider: Provider): Handlers {
@@ -67,7 +72,7 @@ async function authorizeBy(
   const refusal = refusalOf(parameters)
   if (refusal) {
     const [error, description = ''] = refusal
-    const members = { error, error_description: description, state: state.slice(0, MAX_TEXT) }
+    const members = { error, error_description: description, state: state.slice(0, MAX_PARAMETER_CHARACTERS) }
     const mark = value('response_type').split(' ').includes('id_token') ? '#' : '?' // wire
     return redirect(c, withParameters(redirectUri, members, mark))
   }
@@ -95,22 +100,16 @@ const steps = { password: 'username', cert: 'cert', 'ext-jwt': 'ext-jwt' } as co
 const stepOf = (method: string): string | undefined =>
   Object.hasOwn(steps, method) ? steps[method as keyof typeof steps] : undefined
 
-const MAX_TEXT = 2048
-const MAX_SCOPES = 50
-const MAX_CONFIG_TYPES = 500
-/** All of them together. */
-const MAX_CONFIG_TYPES_TEXT = 16 << 10
-
 const scopesOf = (text: string): string[] => [...new Set(text.split(' ').filter((scope) => scope !== ''))]
 
 /** Why a request of a known client cannot begin a login: error, and description. */
 function refusalOf(parameters: URLSearchParams): readonly [string, string?] | undefined {
   const value = (name: string): string => parameters.get(name) ?? ''
   for (const name of ['state', 'nonce', 'scope'])
-    if (value(name).length > MAX_TEXT) return ['invalid_request', `${name} is too long`]
+    if (value(name).length > MAX_PARAMETER_CHARACTERS) return ['invalid_request', `${name} is too long`]
   const configTypes = parameters.getAll('configTypes')
   if (configTypes.length > MAX_CONFIG_TYPES) return ['invalid_request', 'configTypes has too many values']
-  if (configTypes.join('').length > MAX_CONFIG_TYPES_TEXT)
+  if (configTypes.join('').length > MAX_CONFIG_TYPES_CHARACTERS)
     return ['invalid_request', 'configTypes is too long']
   if (value('request') !== '') return ['request_not_supported', 'request objects are not supported']
   if (value('request_uri') !== '') return ['request_uri_not_supported', 'request objects are not supported']

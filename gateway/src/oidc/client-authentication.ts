@@ -1,7 +1,7 @@
 import type { RequestContext } from '../http/exchange.js'
-import { parameterOf } from './parameters.js'
 import { isClient } from './provider.js'
-import { OauthRefusal } from './refusals.js'
+import { parameterOf } from './requests.js'
+import { OauthRefusal } from './responses.js'
 
 /**
  * The client of a request, by HTTP Basic with an empty secret or by a parameter. Clients have no secrets, so any secret

@@ -3,10 +3,9 @@ import { raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { type RequestContext, takes } from '../http/exchange.js'
 import { sendDialogue } from '../http/html.js'
-import { isBrowser } from './negotiate.js'
+import { MAX_PARAMETER_CHARACTERS } from '../limits.js'
 import type { Handlers } from './operations.js'
 import { messagePage } from './pages.js'
-import { FORM_TYPE, parameterOf, parametersOf, queryParametersOf } from './parameters.js'
 import {
   isClient,
   mayRedirect,
@@ -15,8 +14,8 @@ import {
   redirectSettings,
   withParameters,
 } from './provider.js'
-import { OauthRefusal } from './refusals.js'
-import { plainText } from './send.js'
+import { FORM_TYPE, isBrowser, parameterOf, parametersOf, queryParametersOf } from './requests.js'
+import { OauthRefusal, plainText } from './responses.js'
 
 const LOGGED_OUT = '/oidc/logged-out'
 
@@ -31,8 +30,6 @@ export const endSession = (provider: Provider): Handlers => ({
       ? sendDialogue(c, messagePage('Signed out', 'You can close this page.', 200))
       : plainText(c, 200, 'signed out'),
 })
-
-const MAX_STATE = 2048
 
 async function end(
   { oidc, logoutRedirects, noteUnregistered }: Provider,
@@ -51,7 +48,7 @@ async function end(
     noteUnregistered(c, { uri: target, clientId: isClient(clientId) ? clientId : '', setting })
     throw invalid('post_logout_redirect_uri', 'the redirect URI is not registered')
   }
-  if (state.length > MAX_STATE) throw invalid('state', 'state is too long')
+  if (state.length > MAX_PARAMETER_CHARACTERS) throw invalid('state', 'state is too long')
   const { error } = await oidc.endSession({ idTokenHint, clientId }, callContext(c))
   if (error) throw new OauthRefusal(error.error, error.description)
   return redirect(c, target === undefined ? LOGGED_OUT : withParameters(target, { state }))

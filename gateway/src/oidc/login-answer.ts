@@ -1,11 +1,14 @@
-import type { LoginState } from '@overlay/rpc'
+import { externalJwtSigner } from '@overlay/model'
+import { type LoginState, Perspective } from '@overlay/rpc'
+import { callContext } from '../http/calls.js'
 import type { RequestContext } from '../http/exchange.js'
 import { sendDialogue } from '../http/html.js'
-import { answerTypeOf } from './negotiate.js'
+import { MAX_SIGNERS } from '../limits.js'
 import { codePage, type ExternalProvider, enrollmentPage, tokenPage } from './pages.js'
 import { type Provider, redirect } from './provider.js'
 import type { RedirectUris } from './redirect-uris.js'
-import { sendJson } from './send.js'
+import { answerTypeOf } from './requests.js'
+import { sendJson } from './responses.js'
 
 /** wire: the SDK asks for a code when it sees it. */
 const TOTP_HEADER = 'totp-required'
@@ -72,4 +75,30 @@ export function formTargets(redirects: RedirectUris): string {
     return isWeb && /^[\w.*:-]+$/.test(host) ? `${scheme}://${host}` : `${scheme}:`
   })
   return ["'self'", ...new Set(targets)].join(' ')
+}
+
+const asClient = Perspective.fromPartial({ asClient: true })
+
+/** The enabled signers of external tokens, as every client sees them. */
+export async function signersOf({ signers }: Provider, c: RequestContext): Promise<ExternalProvider[]> {
+  const query = {
+    filter: '',
+    sort: 'name',
+    limit: String(MAX_SIGNERS),
+    offset: '',
+    roleFilter: [],
+    roleSemantic: '',
+    after: Buffer.alloc(0),
+  }
+  const request = { kind: externalJwtSigner.kind, query, within: undefined, perspective: asClient }
+  const { rows } = await signers.list(request, callContext(c))
+  return (JSON.parse(rows.toString()) as Row[]).map(({ name, externalAuthUrl }) => ({
+    name,
+    url: externalAuthUrl ?? '',
+  }))
+}
+
+interface Row {
+  readonly name: string
+  readonly externalAuthUrl?: string | null
 }

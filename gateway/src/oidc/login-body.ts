@@ -1,12 +1,12 @@
 import type { JsonSchema } from '@overlay/model'
 import { Fault } from '@overlay/rpc'
-import { login } from '../api/bodies.js'
+import { login } from '../api/authenticate.js'
 import { parseJson } from '../http/body.js'
 import type { RequestContext } from '../http/exchange.js'
 import { contentTypeOf, hasBody } from '../http/negotiate.js'
 import { JSON_TYPE } from '../http/send.js'
 import { check } from '../http/validate.js'
-import { FORM_TYPE, formOf, loginIdOf, queryParametersOf } from './parameters.js'
+import { FORM_TYPE, formOf, loginIdOf, queryParametersOf } from './requests.js'
 
 /** The types of the bodies of login steps. */
 export const loginTypes = [FORM_TYPE, JSON_TYPE]

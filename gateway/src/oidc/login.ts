@@ -2,20 +2,25 @@ import { clientAddressOf } from '@overlay/process/tls'
 import { Fault, faults, type LoginState } from '@overlay/rpc'
 import { jsonBytes, raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { credentialsOf } from '../http/credentials.js'
+import { peerCertificates, remoteAddressOf } from '../http/connection.js'
 import { type Handler, type RequestContext, takes } from '../http/exchange.js'
 import { sendDialogue } from '../http/html.js'
-import { peerCertificates, remoteAddressOf } from '../http/peer.js'
-import { browserOf, keepBrowser, mayBeForeign } from './browser.js'
-import { answerStep, formTargets } from './login-answer.js'
+import { credentialsOf } from '../http/session.js'
+import { answerStep, formTargets, signersOf } from './login-answer.js'
 import { type LoginBody, loginBodyOf, loginTypes } from './login-body.js'
-import { answerTypeOf, isBrowser } from './negotiate.js'
 import type { Handlers } from './operations.js'
 import { type LoginMethod, loginPage, refusedLogin } from './pages.js'
-import { loginIdOf, queryParametersOf } from './parameters.js'
 import type { Provider } from './provider.js'
-import { plainText } from './send.js'
-import { signersOf } from './signers.js'
+import {
+  answerTypeOf,
+  browserOf,
+  isBrowser,
+  keepBrowser,
+  loginIdOf,
+  mayBeForeign,
+  queryParametersOf,
+} from './requests.js'
+import { plainText } from './responses.js'
 
 /** wire: the SDK reads the id of the login here. */
 const ID_HEADER = 'auth-request-id'

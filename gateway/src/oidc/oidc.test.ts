@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ALICE, sessionFor } from '../../testing/fakes.js'
 import { authorizeUrl, fails, ID, startOidc, type TestOidc } from '../../testing/oidc.js'
 import { accessClaims } from '../../testing/tokens.js'
-import { accessLog } from '../http/access-log.js'
+import { accessLog } from '../http/request-log.js'
 
 const key = newTokenKey('k1')
 const keys = publishedKeys([key])

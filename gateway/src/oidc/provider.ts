@@ -1,11 +1,12 @@
 import { boundedLines, type LineLog, printable } from '@overlay/process'
 import { clientAddressOf } from '@overlay/process/tls'
 import { sourceOf } from '@overlay/rpc'
+import { CLIENTS } from '../cache/access-token.js'
 import type { Services } from '../clients/services.js'
-import { CLIENTS } from '../http/clients.js'
 import type { RequestContext } from '../http/exchange.js'
 import { forbidStoring } from '../http/send.js'
 import { write } from '../http/write.js'
+import { LOGGED_URI_CHARACTERS, MAX_URI_CHARACTERS } from '../limits.js'
 import { isRegistered, type RedirectUris } from './redirect-uris.js'
 
 /** What the parts of the provider share. */
@@ -40,19 +41,16 @@ export function openUnregisteredLog(log: LineLog): Provider['noteUnregistered'] 
   const line = boundedLines(log, 'redirect URI not registered')
   return ({ env }, { uri, clientId, setting }) => {
     const sourceAddress = clientAddressOf(env.incoming.socket)
-    const redirectUri = printable(uri.replace(/[?#].*$/s, '?…'), LONGEST_LOGGED) // a query may contain secrets
+    const redirectUri = printable(uri.replace(/[?#].*$/s, '?…'), LOGGED_URI_CHARACTERS) // a query may contain secrets
     const { requestId } = env
     line(sourceOf(sourceAddress), { redirectUri, setting, clientId, requestId, sourceAddress })
   }
 }
-const LONGEST_LOGGED = 256
 
 export const isClient = (id: string): boolean => CLIENTS.has(id)
 
-const MAX_URI_LENGTH = 2048
-
 export const mayRedirect = (uris: RedirectUris, uri: string): boolean =>
-  uri.length <= MAX_URI_LENGTH && isRegistered(uris, uri)
+  uri.length <= MAX_URI_CHARACTERS && isRegistered(uris, uri)
 
 /** Sends the browser on. The address may contain a code or the id of a login: no cache may keep it. */
 export function redirect(c: RequestContext, location: string): Response {

@@ -4,15 +4,13 @@ import { raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { type RequestContext, takes } from '../http/exchange.js'
 import { sendDialogue } from '../http/html.js'
-import { browserOf } from './browser.js'
 import { answerStep, formTargets, sendQueries } from './login-answer.js'
 import { type LoginBody, loginBodyOf, loginTypes } from './login-body.js'
-import { answerTypeOf } from './negotiate.js'
 import type { Handlers } from './operations.js'
 import { codePage, newFactorPage, refusedCode } from './pages.js'
-import { loginIdOf, queryParametersOf } from './parameters.js'
 import type { Provider } from './provider.js'
-import { plainText, sendJson } from './send.js'
+import { answerTypeOf, browserOf, loginIdOf, queryParametersOf } from './requests.js'
+import { plainText, sendJson } from './responses.js'
 
 const body = raw('login', loginTypes)
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { yamlOf } from './yaml.js'
+import { yamlOf } from './document.js'
 
 test('what is written as YAML reads as the same data', () => {
   const data = {

@@ -1,4 +1,4 @@
-import { certificatesOf, daysUntil, isOfNetwork } from './certificates.js'
+import { LATE_MS, MIN_DAYS_LEFT, RECENT_MS } from '../limits.js'
 import { type NetworkStatus, nameOf, releaseOf } from './status.js'
 
 /** What an operator should look at. */
@@ -7,12 +7,6 @@ export interface Concern {
   readonly level: 'critical' | 'warning'
   readonly text: string
 }
-
-const MINUTE_MS = 60_000
-const LATE_MS = 2000
-const RECENT_MS = 10 * MINUTE_MS
-/** Those between processes are short-lived and replaced days before. */
-const leastDays = { network: { warning: 14, critical: 2 }, process: { warning: 2, critical: 1 } }
 
 /** The worst first. */
 export function concernsOf(status: NetworkStatus): readonly Concern[] {
@@ -42,7 +36,7 @@ function expiring(status: NetworkStatus): Concern[] {
   return certificatesOf(status).flatMap((certificate) => {
     if (certificate.state === 'retired') return []
     const days = daysUntil(certificate.expiresAtMs, status.atMs)
-    const least = leastDays[isOfNetwork(certificate) ? 'network' : 'process']
+    const least = MIN_DAYS_LEFT[isOfNetwork(certificate) ? 'network' : 'process']
     if (days >= least.warning) return []
     const text =
       days < 0
@@ -86,4 +80,36 @@ function routers({ offlineRouters }: NetworkStatus): Concern[] {
       `${total === 1 ? '1 edge router is' : `${total} edge routers are`} offline: ${first}${total > 5 ? ', …' : ''}.`,
     ),
   ]
+}
+
+export interface NamedCertificate {
+  readonly name: string
+  /** `next`, `active` or `retired`; empty: a process presents it to its peers. */
+  readonly state: string
+  readonly expiresAtMs: number
+}
+
+const DAY_MS = 86_400_000
+
+/** Rounded down; negative: it has expired. */
+export const daysUntil = (timeMs: number, nowMs: number): number => Math.floor((timeMs - nowMs) / DAY_MS)
+
+export const isOfNetwork = ({ state }: Pick<NamedCertificate, 'state'>): boolean => state !== ''
+
+const peers: Readonly<Record<string, string>> = {
+  process: 'other processes',
+  database: 'the database',
+  bus: 'the bus',
+}
+
+/** Once for all replicas of a service: the one that expires first. */
+export function certificatesOf({ replicas }: Pick<NetworkStatus, 'replicas'>): readonly NamedCertificate[] {
+  const byName = new Map<string, NamedCertificate>()
+  for (const { service, process } of replicas)
+    for (const { role, state, expiresAtMs } of process?.certificates ?? []) {
+      const name = state === '' ? `${service}, for ${peers[role] ?? role}` : `${role}, ${state}`
+      const other = byName.get(name)
+      if (!other || expiresAtMs < other.expiresAtMs) byName.set(name, { name, state, expiresAtMs })
+    }
+  return [...byName.values()].sort((a, b) => a.expiresAtMs - b.expiresAtMs)
 }

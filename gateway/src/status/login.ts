@@ -9,11 +9,18 @@ import { type Endpoint, type RequestContext, takes } from '../http/exchange.js'
 import { type Dialogue, sendDialogue } from '../http/html.js'
 import { forbidStoring } from '../http/send.js'
 import { write } from '../http/write.js'
-import { mayBeForeign } from '../oidc/browser.js'
 import { refusedCode } from '../oidc/pages.js'
-import { FORM_TYPE, formOf } from '../oidc/parameters.js'
-import { browserSession, dropToken, keepToken } from './cookie.js'
-import { codePage, endedSession, loginPage, refusedLogin, refusedPage } from './pages.js'
+import { FORM_TYPE, formOf, mayBeForeign } from '../oidc/requests.js'
+import {
+  browserSession,
+  codePage,
+  dropToken,
+  endedSession,
+  keepToken,
+  loginPage,
+  refusedLogin,
+  refusedPage,
+} from './login-pages.js'
 
 type Step = (c: RequestContext, form: URLSearchParams) => Promise<Response>
 

@@ -3,23 +3,29 @@ import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
 import { failureText, retryAfterOf } from '../http/answer.js'
 import { callContext } from '../http/calls.js'
-import { credentialsOf } from '../http/credentials.js'
 import type { MountedApi, Protocol, RequestContext } from '../http/exchange.js'
 import { sendDialogue } from '../http/html.js'
 import { accepts, contentTypeOf, hasBody } from '../http/negotiate.js'
 import { queryOf } from '../http/query.js'
+import { STATUS_API } from '../http/request-log.js'
 import { forbidStoring, JSON_HEADERS, send } from '../http/send.js'
-import type { Session } from '../http/session.js'
+import { credentialsOf, type Session } from '../http/session.js'
 import { write } from '../http/write.js'
+import { REFRESH_SECONDS } from '../limits.js'
 import { tooMany } from '../oidc/pages.js'
-import { FORM_TYPE } from '../oidc/parameters.js'
-import { browserSession, keepToken } from './cookie.js'
-import { STATUS_API } from './keep-request.js'
+import { FORM_TYPE } from '../oidc/requests.js'
+import { certificatesOf, concernsOf, daysUntil } from './concerns.js'
 import { loginSteps } from './login.js'
-import { REFRESH_SECONDS, statusPage } from './page.js'
-import { codePage, endedSession, loginPage, refusedPage } from './pages.js'
-import { openStatus, type ReadStatus, type StatusDeps } from './status.js'
-import { statusJson } from './status-json.js'
+import { browserSession, codePage, endedSession, keepToken, loginPage, refusedPage } from './login-pages.js'
+import {
+  isService,
+  type NetworkStatus,
+  nameOf,
+  openStatus,
+  type ReadStatus,
+  type StatusDeps,
+} from './status.js'
+import { statusPage } from './status-page.js'
 
 export interface StatusApiOptions extends Pick<StatusDeps, 'describeReplicas' | 'address'> {
   readonly services: Services
@@ -103,3 +109,48 @@ const refusalOf = ({ isAdmin, isPartial, caller }: Session): string | undefined 
 function enter({ env }: RequestContext, session: Session): void {
   env.session = session
 }
+
+/** The same as the page, for programs. Times are in ISO 8601. */
+export function statusJson(status: NetworkStatus): string {
+  const { atMs, answeredBy, replicas, follows, offlineRouters } = status
+  const data = {
+    at: timeOf(atMs),
+    answeredBy,
+    attention: concernsOf(status),
+    replicas: replicas.map(({ service, address, problem, process }) => {
+      if (!process) return { service, address, answers: false, problem }
+      const { version, revision, nodeVersion, startedAtMs, position, pool, bus, routers } = process
+      return {
+        ...{ service, address, answers: true, process: nameOf(process), version, revision, nodeVersion },
+        startedAt: timeOf(startedAtMs),
+        ...(isService(service) && { position, bus }),
+        ...(pool && { pool }),
+        ...(routers !== undefined && { connectedRouters: routers }),
+        queues: process.queues.map(({ refusedAtMs, ...queue }) => ({
+          ...queue,
+          lastRefusedAt: refusedAtMs === undefined ? null : timeOf(refusedAtMs),
+        })),
+        slowRequests: process.slowRequests.map(({ atMs, ...request }) => ({ at: timeOf(atMs), ...request })),
+        refusals: process.refusals.map(({ atMs, ...refusal }) => ({ at: timeOf(atMs), ...refusal })),
+      }
+    }),
+    positions: follows.map(({ replica: { service, process }, schema, position, head, lateMs, silentMs }) => ({
+      service,
+      process: process && nameOf(process),
+      schema,
+      position: position ?? null,
+      head: head ?? null,
+      lagMs: Math.round(lateMs),
+      silentMs: silentMs ?? null,
+    })),
+    certificates: certificatesOf(status).map(({ name, expiresAtMs }) => ({
+      name,
+      expiresAt: timeOf(expiresAtMs),
+      daysLeft: daysUntil(expiresAtMs, atMs),
+    })),
+    offlineRouters: offlineRouters ?? null,
+  }
+  return JSON.stringify({ data, meta: {} })
+}
+
+const timeOf = (ms: number): string => new Date(ms).toISOString()

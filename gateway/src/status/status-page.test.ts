@@ -3,7 +3,7 @@ import { Fault, type ProcessDescription, retryAfter } from '@overlay/rpc'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { ADMIN, ALICE, PARTIAL_ADMIN, sessionFor } from '../../testing/fakes.js'
 import { startGateway, type TestGateway } from '../../testing/gateway.js'
-import type { DescribedReplica } from './replicas.js'
+import type { DescribedReplica } from './sources.js'
 
 const DAY_MS = 86_400_000
 const startedAtMs = Date.now() - 90_000 // part of what identifies a process, so all descriptions share it

@@ -1,8 +1,14 @@
 import { describeProcess } from '@overlay/process'
 import type { Context, ProcessDescription } from '@overlay/rpc'
-import { openLateness } from './lateness.js'
-import type { DescribedReplica, DescribeReplicas } from './replicas.js'
-import { type OfflineRouters, offlineRouters, type RouterLists } from './routers.js'
+import { DESCRIBE_MS } from '../limits.js'
+import {
+  type DescribedReplica,
+  type DescribeReplicas,
+  type OfflineRouters,
+  offlineRouters,
+  openLateness,
+  type RouterLists,
+} from './sources.js'
 
 /** The state of the network's controller, as one gateway sees it. */
 export interface NetworkStatus {
@@ -34,14 +40,11 @@ export interface StatusDeps {
   readonly address: string
 }
 
-/** A replica that is paused or away must not delay the page longer. */
-const LIMIT_MS = 2000
-
 /** Asks all processes when it is called, and does nothing otherwise. */
 export function openStatus({ describeReplicas, routers, address }: StatusDeps) {
   const lateness = openLateness()
   return async (request: Context): Promise<NetworkStatus> => {
-    const context = { ...request, deadline: new Date(Date.now() + LIMIT_MS) }
+    const context = { ...request, deadline: new Date(Date.now() + DESCRIBE_MS) }
     const [own, others, offline] = await Promise.all([
       describeProcess({ hasRouters: false }),
       describeReplicas(context),

@@ -10,6 +10,7 @@ import {
   openChannel,
 } from '@overlay/channel'
 import { openLimit } from '@overlay/process/async'
+import { MAX_QUEUED_BYTES, MAX_STREAM_REQUESTS, READY_MS } from '../limits.js'
 import type { EventSource } from './shared-source.js'
 import {
   eventTypeOf,
@@ -32,11 +33,6 @@ export interface ManagementDeps {
   readonly countEntities: (signal: AbortSignal) => Promise<Readonly<Record<string, number>>>
 }
 
-/** A client that does not read loses its stream: its events would fill the memory of the gateway. */
-const MAX_QUEUED_BYTES = 4 * 1024 * 1024
-const MAX_REQUESTS = 4
-const READY_MS = 4000
-
 const result = (isSuccess: boolean, text: string): Outgoing => ({
   type: contentType.result,
   headers: new Map([[headerKey.resultSuccess, encodeBool(isSuccess)]]),
@@ -50,8 +46,8 @@ export function openManagementChannel(
 ): Channel {
   const channel = openChannel(socket, {
     maxQueuedBytes: MAX_QUEUED_BYTES,
-    maxPending: MAX_REQUESTS,
-    maxWaiting: MAX_REQUESTS,
+    maxPending: MAX_STREAM_REQUESTS,
+    maxWaiting: MAX_STREAM_REQUESTS,
     heartbeatMs: Number.POSITIVE_INFINITY, // wire: clients answer only those of WebSocket
     onMessage: async (message) => {
       channel.reply(message, await answer(message).catch(failed))

@@ -4,10 +4,10 @@ import { boundedLines, metrics } from '@overlay/process'
 import { clientAddressOf } from '@overlay/process/tls'
 import { Fault, faults, sourceOf } from '@overlay/rpc'
 import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws'
-import { type Credentials, credentialsOf } from '../http/credentials.js'
+import { endWith } from '../http/connection.js'
 import { requestId } from '../http/ids.js'
-import { endWith } from '../http/raw-answer.js'
-import type { Session, SessionStore } from '../http/session.js'
+import { type Credentials, credentialsOf, type Session, type SessionStore } from '../http/session.js'
+import { CLOSE_MS, PING_MS, STREAM_MESSAGE_BYTES } from '../limits.js'
 import { type ManagementDeps, openManagementChannel } from './management-channel.js'
 
 export interface StreamsOptions extends ManagementDeps {
@@ -38,10 +38,6 @@ interface Stream {
   close(code: number, reason: string): void
 }
 
-/** A client that does not answer a ping until the next one is gone. An open stream also counts as use of its session. */
-const PING_MS = 30_000
-const CLOSE_MS = 1000
-const MAX_MESSAGE_BYTES = 1024 * 1024
 /** WebSocket close codes. */
 const GOING_AWAY = 1001
 const POLICY_VIOLATION = 1008
@@ -50,7 +46,7 @@ export function openStreams(options: StreamsOptions): Streams {
   const { path, pathOf, sessions, log, maxStreams = 100, maxStreamsPerSource = 10 } = options
   const server = new WebSocketServer({
     noServer: true,
-    maxPayload: MAX_MESSAGE_BYTES,
+    maxPayload: STREAM_MESSAGE_BYTES,
     perMessageDeflate: false,
   })
   const refused = boundedLines(log, 'stream refused')

@@ -1,4 +1,5 @@
 import type { NetworkEvent } from '@overlay/rpc'
+import { COUNTS_MS, MAX_INTERVAL_CHARACTERS, MAX_SUBSCRIPTIONS, MIN_COUNTS_MS } from '../limits.js'
 
 /** A request that cannot be met, with the text for the client. */
 export class RefusedRequest extends Error {
@@ -29,10 +30,6 @@ const eventTypes: Readonly<Record<string, string>> = {
 }
 
 export const eventTypeOf = (namespace: string): string => eventTypes[namespace] ?? namespace
-
-const MAX_SUBSCRIPTIONS = 100
-const COUNTS_EVERY_MS = 300_000
-const LEAST_COUNTS_EVERY_MS = 1000
 
 interface Request {
   readonly format?: unknown
@@ -89,22 +86,20 @@ const union = (
 
 const units = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const
 
-const LONGEST_INTERVAL = 64 // in characters
-
 /** wire: a duration in Go's form, such as `5m0s`. */
 function intervalOf(interval: unknown): number {
-  if (interval === undefined) return COUNTS_EVERY_MS
-  const isText = typeof interval === 'string' && interval.length <= LONGEST_INTERVAL
+  if (interval === undefined) return COUNTS_MS
+  const isText = typeof interval === 'string' && interval.length <= MAX_INTERVAL_CHARACTERS
   const parts = isText ? [...interval.matchAll(/(\d+(?:\.\d+)?)(ms|[smh])/g)] : []
   if (parts.length === 0 || parts.map(([part]) => part).join('') !== interval)
     throw new RefusedRequest(
-      `invalid duration value for edge.entityCounts interval: '${String(interval).slice(0, LONGEST_INTERVAL)}'`,
+      `invalid duration value for edge.entityCounts interval: '${String(interval).slice(0, MAX_INTERVAL_CHARACTERS)}'`,
     )
   const ms = parts.reduce(
     (sum, [, count, unit]) => sum + Number(count) * units[unit as keyof typeof units],
     0,
   )
-  return Math.min(Math.max(ms, LEAST_COUNTS_EVERY_MS), 2 ** 31 - 1)
+  return Math.min(Math.max(ms, MIN_COUNTS_MS), 2 ** 31 - 1)
 }
 
 export function isSubscribed({ events }: Subscriptions, { namespace, type }: NetworkEvent): boolean {

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { Fault } from '@overlay/rpc'
 import { getMimeType } from 'hono/utils/mime'
+import type { Page } from '../http/endpoint.js'
 import type { RequestContext } from '../http/exchange.js'
 import { accepts } from '../http/negotiate.js'
-import type { Page } from '../http/pages.js'
 import { sendPrepared } from '../http/send.js'
 import { write } from '../http/write.js'
+import { MAX_HEADER_ENTRIES } from '../limits.js'
 import { openFolder, type StoredFile } from './folder.js'
 
 const ROOT = '/zac'
@@ -96,11 +97,9 @@ function sendFile(c: RequestContext, file: StoredFile, path: string): Response |
   return sendPrepared(c, file)
 }
 
-const MOST_TAGS = 64
-
 const matches = (header: string | undefined, etag: string): boolean =>
   (header ?? '')
-    .split(',', MOST_TAGS)
+    .split(',', MAX_HEADER_ENTRIES)
     .some((text) => text.trim() === '*' || text.trim().replace(/^(W\/)?/, 'W/') === etag)
 
 /** Angular names the files of a build by their content: `main.3f2a1b9c8d7e6f5a.js`, `chunk-ABCD2345.js`. */

@@ -6,6 +6,7 @@ import { buffer } from 'node:stream/consumers'
 import { getMimeType } from 'hono/utils/mime'
 import { LRUCache } from 'lru-cache'
 import type { PreparedBody } from '../http/send.js'
+import { CONSOLE_CACHE_BYTES, CONSOLE_FILE_BYTES } from '../limits.js'
 
 /** One version of a file. */
 export interface StoredFile extends PreparedBody {
@@ -30,7 +31,7 @@ export interface FolderLimits {
   readonly cacheBytes: number
 }
 
-const defaults: FolderLimits = { fileBytes: 32 << 20, cacheBytes: 96 << 20 }
+const defaults: FolderLimits = { fileBytes: CONSOLE_FILE_BYTES, cacheBytes: CONSOLE_CACHE_BYTES }
 
 export function openFolder(directory: string, { fileBytes, cacheBytes }: FolderLimits = defaults): Folder {
   // strangers read these files: each version is read and compressed once, not for each request

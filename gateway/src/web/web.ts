@@ -1,14 +1,13 @@
 import type { Health } from '@overlay/process'
+import type { Page, Pages } from '../http/endpoint.js'
 import type { MountedApi } from '../http/exchange.js'
 import { sendHtml } from '../http/html.js'
 import { accepts } from '../http/negotiate.js'
-import type { Page, Pages } from '../http/pages.js'
 import type { Api } from '../http/paths.js'
 import type { PreparedBody } from '../http/send.js'
 import { openApi3, titles } from '../openapi/document.js'
 import { consolePages, isConsolePath } from './console.js'
-import { sendHealth } from './health-checks.js'
-import { landingPage } from './landing.js'
+import { landingPage, sendHealth } from './pages.js'
 import { type Document, referencePage } from './reference.js'
 
 export interface WebOptions {

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { expect, test } from 'vitest'
-import { credentialsOf } from './credentials.js'
+import { credentialsOf } from './session.js'
 
 const sent = (...rawHeaders: string[]): IncomingMessage => {
   const headers: Record<string, string> = {}

@@ -1,18 +1,80 @@
-import { apiSessionCertificate, readSchemaOf } from '@overlay/model'
+import { apiSessionCertificate, authenticator, readSchemaOf, tagsSchema } from '@overlay/model'
 import { named, object, text } from '@overlay/model/schema'
 import { Fault } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { around, created, detail, empty } from '../http/answer.js'
-import { json } from '../http/body.js'
+import { json, jsonBytes } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { takes } from '../http/exchange.js'
-import { peerCertificates } from '../http/peer.js'
+import { peerCertificates } from '../http/connection.js'
+import { type RequestContext, takes } from '../http/exchange.js'
 import { send } from '../http/send.js'
+import { MAX_PEM_CHARACTERS } from '../limits.js'
+import { list, listRequest, paging } from './list.js'
 import type { Handlers } from './operations.js'
 import { extendedSchema, sessionCertificateSchema } from './wire-schemas.js'
 
+const boundedText = (minLength: number, type: unknown) => ({ type, minLength, maxLength: 100 })
+
+const credentials = (title: string, type: unknown, required: readonly string[]) =>
+  json<Readonly<Record<string, unknown>>>('authenticator', {
+    title,
+    type: 'object',
+    properties: {
+      currentPassword: boundedText(5, 'string'),
+      password: boundedText(5, type),
+      tags: tagsSchema,
+      username: boundedText(4, type),
+    },
+    required,
+  })
+
+const replaceBody = credentials('authenticatorUpdateWithCurrent', 'string', [
+  'currentPassword',
+  'password',
+  'username',
+])
+const patchBody = credentials('authenticatorPatchWithCurrent', ['string', 'null'], ['currentPassword'])
+
+/** Operations of callers on their own authenticators. */
+export function ownAuthenticators({ identity }: Services): Handlers {
+  const update = async (
+    c: RequestContext,
+    id: string,
+    body: Readonly<Record<string, unknown>>,
+    names: readonly string[],
+  ): Promise<Response> => {
+    const mask = names.filter((name) => name !== 'currentPassword')
+    const request = { ref: { kind: 'authenticators', id }, json: jsonBytes(body), mask }
+    await identity.updateOwnAuthenticator(request, callContext(c))
+    return empty(c)
+  }
+  const about = { data: readSchemaOf(authenticator) }
+  return {
+    'GET /current-identity/authenticators': {
+      query: paging,
+      about: { ...about, page: true },
+      handle: (c) => list(c, authenticator, listRequest(c, 'authenticators'), identity.listOwnAuthenticators),
+    },
+    'GET /current-identity/authenticators/{id}': {
+      about,
+      handle: async (c, { id }) =>
+        detail(c, (await identity.getOwnAuthenticator({ kind: 'authenticators', id }, callContext(c))).json),
+    },
+    'PUT /current-identity/authenticators/{id}': takes(replaceBody, (c, { id }, body) =>
+      update(c, id, body, ['username', 'password', 'tags']),
+    ),
+    'PATCH /current-identity/authenticators/{id}': takes(patchBody, (c, { id }, body) =>
+      update(
+        c,
+        id,
+        body,
+        Object.keys(body).filter((name) => body[name] !== null),
+      ),
+    ),
+  }
+}
+
 const { kind } = apiSessionCertificate
-const longestPem = 16_384
 
 const pem = <N extends string>(name: string, title: string, member: N, maxLength?: number) =>
   json<Readonly<Record<N, string>>>(
@@ -21,7 +83,12 @@ const pem = <N extends string>(name: string, title: string, member: N, maxLength
   )
 
 const extension = pem('extend', 'identityExtendEnrollmentRequest', 'clientCertCsr')
-const verification = pem('extend', 'identityExtendValidateEnrollmentRequest', 'clientCert', longestPem)
+const verification = pem(
+  'extend',
+  'identityExtendValidateEnrollmentRequest',
+  'clientCert',
+  MAX_PEM_CHARACTERS,
+)
 const certificateRequest = pem('sessionCertificate', 'currentApiSessionCertificateCreate', 'csr')
 
 /** wire: the fault does not name a certificate that is missing or another session's. */

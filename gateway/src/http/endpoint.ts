@@ -1,4 +1,13 @@
-import { type Access, asEndpoint, type Endpoint, type MountedApi, type Protocol } from './exchange.js'
+import type { IncomingMessage } from 'node:http'
+import {
+  type Access,
+  type Answer,
+  asEndpoint,
+  type Endpoint,
+  type MountedApi,
+  type Protocol,
+  type RequestContext,
+} from './exchange.js'
 
 export interface MountedOperation {
   readonly operation: string
@@ -34,3 +43,20 @@ export function routesOf({ api, root, protocol, operations, handlers }: MountedA
     }),
   )
 }
+
+/** Content beside the APIs: open to everybody, answers GET and HEAD only. */
+export interface Page {
+  /** The name in log and metrics: `GET /docs/{api}`. */
+  readonly operation: string
+  /** The pattern of paths that it serves, in the syntax of Hono. */
+  readonly pattern: string
+  readonly handle: (c: RequestContext) => Answer
+}
+
+export interface Pages {
+  readonly pages: readonly Page[]
+  /** The path by which a page is found. Undefined: the request is for an API. */
+  pathOf(incoming: IncomingMessage): string | undefined
+}
+
+export const noPages: Pages = { pages: [], pathOf: () => undefined }

@@ -1,16 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { openLimit, reconnect } from '@overlay/process/async'
-import { type Context, ownContext } from '@overlay/rpc'
+import { openLimit, reconnect, withWatchdog } from '@overlay/process/async'
+import { type Context, type Methods, ownContext, type SessionsServiceService } from '@overlay/rpc'
 import { changeIdOf, type Page, type Place, type PlacedChange } from '@overlay/store/audit'
 import type { FollowLog } from '@overlay/store/change-log'
 import type { AuditQuery } from '../clients/read-audit.js'
+import {
+  AUDIT_BACKOFF_MS,
+  AUDIT_POLL_MS,
+  AUDIT_POLL_PAGE,
+  AUDIT_READ_MS,
+  EVENT_BACKOFF_MS,
+  EVENT_SILENCE_MS,
+} from '../limits.js'
 import { type EventSource, openSharedSource } from './shared-source.js'
 
 const NAMESPACE = 'entityChange'
-const EVERY_MS = 500
-const READ_MS = 8000
-const LIMIT = 200
-const PAUSES = { firstMs: 500, longestMs: 5000 }
 
 /**
  * The changes of all services, read from the audit: after their commit, in the order of their time. None is left out
@@ -24,13 +28,13 @@ export const openChangeSource = (
     let behind: Place | undefined
     /** The first page has no changes: it only says where the stream begins. */
     const nextPage = async (): Promise<Page> => {
-      using limit = openLimit(READ_MS, signal)
-      const query = { filter: '', behind, oldestFirst: true, limit: behind ? LIMIT : 0 }
+      using limit = openLimit(AUDIT_READ_MS, signal)
+      const query = { filter: '', behind, oldestFirst: true, limit: behind ? AUDIT_POLL_PAGE : 0 }
       return await read(query, ownContext(limit.signal))
     }
     await reconnect({
       signal,
-      ...PAUSES,
+      ...AUDIT_BACKOFF_MS,
       async connect({ works }) {
         for (;;) {
           const { changes, next } = await nextPage()
@@ -42,7 +46,7 @@ export const openChangeSource = (
             emit({ namespace: NAMESPACE, type, json: Buffer.from(json) })
             emit({ namespace: NAMESPACE, type, json: committed(change) })
           }
-          if (changes.length < LIMIT) await delay(EVERY_MS, undefined, { signal })
+          if (changes.length < AUDIT_POLL_PAGE) await delay(AUDIT_POLL_MS, undefined, { signal })
         }
       },
       onOutage: (err) => log.warn({ err }, 'audit not read for streams, trying again'),
@@ -55,3 +59,29 @@ function committed({ schema, id, atMs }: PlacedChange): Buffer {
   const event = { namespace: NAMESPACE, eventId: changeIdOf(schema, id), eventType: 'committed', timestamp }
   return Buffer.from(JSON.stringify(event))
 }
+
+/** The events of the network. */
+export const openEventSource = (
+  sessions: Pick<Methods<typeof SessionsServiceService>, 'watchEvents'>,
+  log: FollowLog,
+): EventSource =>
+  openSharedSource(async ({ emit, opened, closed }, signal) => {
+    const open = (own: AbortSignal) => sessions.watchEvents({}, ownContext(own))
+    await reconnect({
+      signal,
+      ...EVENT_BACKOFF_MS,
+      async connect({ works }) {
+        try {
+          for await (const { events } of withWatchdog(EVENT_SILENCE_MS, open, signal)) {
+            works()
+            opened()
+            for (const event of events) emit(event)
+          }
+          throw new Error('the owner ended the stream')
+        } finally {
+          closed()
+        }
+      },
+      onOutage: (err) => log.warn({ err }, 'stream of events lost, trying again'),
+    })
+  })

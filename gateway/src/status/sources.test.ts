@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { openLateness } from './lateness.js'
+import { openLateness } from './sources.js'
 
 /** The lateness of a follower at `position` after looks at `[ms, head]`, at the time of the last one. */
 function lateAfter(looks: readonly (readonly [number, number])[], position: number): number {

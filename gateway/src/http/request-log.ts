@@ -1,6 +1,7 @@
-import { metrics } from '@overlay/process'
+import { isSlow, keepRefusal, keepSlow, metrics } from '@overlay/process'
 import { clientAddressOf } from '@overlay/process/tls'
 import type { Logger } from 'pino'
+import { LOGGED_PATH_CHARACTERS } from '../limits.js'
 import type { RequestContext } from './exchange.js'
 
 /** One answered request, for log and metrics. */
@@ -12,9 +13,6 @@ export interface AccessRecord {
   readonly aborted: boolean
 }
 
-/** Unknown paths hold anything. */
-const MAX_PATH_LENGTH = 100
-
 /** Writes one line and one measurement for each answered request. */
 export function accessLog(log: Logger): (record: AccessRecord) => void {
   return ({ c: { env }, status, seconds, aborted }) => {
@@ -25,7 +23,7 @@ export function accessLog(log: Logger): (record: AccessRecord) => void {
       api,
       operation: isKnown ? operation : undefined,
       method: isKnown ? undefined : incoming.method,
-      path: isKnown ? undefined : env.path.slice(0, MAX_PATH_LENGTH),
+      path: isKnown ? undefined : env.path.slice(0, LOGGED_PATH_CHARACTERS),
       status,
       durationMs: Math.round(seconds * 1e5) / 100,
       requestId: env.requestId,
@@ -40,4 +38,22 @@ export function accessLog(log: Logger): (record: AccessRecord) => void {
     metrics.defects.inc()
     log.error({ ...facts, err: error }, 'request failed')
   }
+}
+
+export const STATUS_API = 'status'
+
+const busyStatuses: ReadonlySet<number> = new Set([429, 503])
+
+/** Keeps slow requests, and those refused for now, for the page. Not those to the page: it waits for replicas that are away. */
+export function keepRequest({ c: { env }, status, seconds }: AccessRecord): void {
+  const isRefused = busyStatuses.has(status)
+  const wasSlow = status !== 429 && isSlow(seconds) // those to wait are answered late
+  if (!isRefused && !wasSlow) return
+  const { api, operation, requestId, incoming, faultCode: reason } = env
+  if (api === STATUS_API) return
+  const name = `${api} ${operation || incoming.method}`
+  if (wasSlow) keepSlow(name, String(status), seconds, requestId)
+  if (!isRefused) return
+  const sourceAddress = clientAddressOf(incoming.socket)
+  keepRefusal('request refused', { reason, sourceAddress, operation: name, status, requestId })
 }

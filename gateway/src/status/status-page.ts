@@ -1,14 +1,10 @@
 import { type Dialogue, type Fragment, fragment } from '../http/html.js'
-import { certificatesOf, daysUntil } from './certificates.js'
-import { type Concern, concernsOf } from './concerns.js'
-import { IDLE_MINUTES } from './cookie.js'
+import { IDLE_MINUTES, MAX_ROWS, REFRESH_SECONDS } from '../limits.js'
+import { type Concern, certificatesOf, concernsOf, daysUntil } from './concerns.js'
 import { isService, type NetworkStatus, nameOf, releaseOf } from './status.js'
-import { span, timeText } from './times.js'
 
 /** A cell: text, a number, or marked up. */
 type Cell = string | number | Fragment
-
-export const REFRESH_SECONDS = 10
 
 /** The whole status, what needs attention first. */
 export function statusPage(status: NetworkStatus, identityName: string): Dialogue {
@@ -180,12 +176,10 @@ const refusals = ({ replicas }: NetworkStatus): Fragment =>
     'The last 50 of each process, the last 100 of all. The logs have all of them.',
   )
 
-const MOST_ROWS = 100
-
 const newest = (items: readonly { readonly atMs: number; readonly row: readonly Cell[] }[]) =>
   items
     .toSorted((a, b) => b.atMs - a.atMs)
-    .slice(0, MOST_ROWS)
+    .slice(0, MAX_ROWS)
     .map(({ row }) => row)
 
 const bad = (text: string): Fragment => fragment`<span class="bad">${text}</span>`
@@ -212,3 +206,19 @@ ${table}
 
 const cellOf = (cell: Cell): Fragment =>
   typeof cell === 'number' ? fragment`<td class="number">${cell}</td>` : fragment`<td>${cell}</td>`
+
+const units = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1000],
+] as const
+
+/** A time span in its largest unit, rounded down. */
+export function span(ms: number): string {
+  for (const [unit, length] of units) if (ms >= length) return `${Math.floor(ms / length)}\u00a0${unit}`
+  return `${Math.max(0, Math.round(ms))}\u00a0ms`
+}
+
+/** In UTC, to the second. */
+export const timeText = (ms: number): string => new Date(ms).toISOString().slice(0, 19).replace('T', ' ')
