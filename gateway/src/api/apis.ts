@@ -1,4 +1,4 @@
-import { kinds } from '@overlay/model'
+import { kinds, transitRouter } from '@overlay/model'
 import type { GatewayCaches } from '../cache/caches.js'
 import type { Services } from '../clients/services.js'
 import type { MountedApi, RequestContext } from '../http/exchange.js'
@@ -36,6 +36,7 @@ export function apisOf({ services, caches, address, about, log }: ApisOptions): 
   const docs = documents(address, () => apis)
   const everywhere: Handlers = {
     ...Object.assign({}, ...[...kinds.values()].map((entity) => uniform(entity, services))),
+    ...uniform(transitRouter, services, 'routers'), // wire: the same collection under two names
     ...info(address, about),
     ...caCertificates(services.pki, caches.onKeys),
     ...cas(services),

@@ -1,19 +1,27 @@
-import { kinds } from '@overlay/model'
 import type { Api } from '../http/paths.js'
 
 // wire: clients are generated from the published documents: names are the same here.
 
-/** The name of a definition: the title of its schema, unless its kind declares another. */
+/** The name of a definition: the title of its schema, unless it is irregular. */
 export const definitionNameOf = (api: Api, title: string): string => definitionNames[api][title] ?? title
 
-const irregularNames = (which: 'definitions' | 'managementDefinitions'): Readonly<Record<string, string>> =>
-  Object.assign({}, ...[...kinds.values()].map(({ published }) => published[which]))
-
-const client = irregularNames('definitions')
+const irregularNames = {
+  controllerList: 'controllersList',
+  detailEdgeRouterEnvelope: 'detailedEdgeRouterEnvelope',
+  detailServiceEdgeRouterPolicyEnvelope: 'detailServiceEdgePolicyEnvelope',
+  detailServicePolicyEnvelope: 'detailServicePolicyEnvelop',
+  listPostureChecksEnvelope: 'listPostureCheckEnvelope',
+}
 const definitionNames: Readonly<Record<Api, Readonly<Record<string, string>>>> = {
-  client,
-  management: { ...client, ...irregularNames('managementDefinitions') },
-  fabric: client,
+  client: irregularNames,
+  management: {
+    ...irregularNames,
+    detailSessionEnvelope: 'detailSessionManagementEnvelope',
+    listSessionsEnvelope: 'listSessionsManagementEnvelope',
+    sessionDetail: 'sessionManagementDetail',
+    sessionList: 'sessionManagementList',
+  },
+  fabric: irregularNames,
   audit: {},
 }
 

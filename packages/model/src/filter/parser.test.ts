@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Filter, Operand, Value } from './filter.js'
-import { FilterError } from './filter-error.js'
+import { type Filter, FilterError, type Operand, type Value } from './filter.js'
 import { parse } from './parser.js'
 
 test.each([

@@ -1,5 +1,11 @@
-import type { Comparison, Filter, Literal, Operand, SortKey } from './filter.js'
-import { FilterError } from './filter-error.js'
+import {
+  type Comparison,
+  type Filter,
+  FilterError,
+  type Literal,
+  type Operand,
+  type SortKey,
+} from './filter.js'
 import { type Token, tokensOf, unexpected } from './lexer.js'
 
 /** A parsed filter with its clauses. */

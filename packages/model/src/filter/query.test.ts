@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { FilterError } from './filter-error.js'
+import { FilterError } from './filter.js'
 import { type FilterLimits, strangerLimits } from './parser.js'
 import { limitText, parseQuery } from './query.js'
 

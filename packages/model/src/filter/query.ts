@@ -1,5 +1,4 @@
-import type { Query, SortKey } from './filter.js'
-import { FilterError } from './filter-error.js'
+import { FilterError, type Query, type SortKey } from './filter.js'
 import { type FilterLimits, filterLimits, parse } from './parser.js'
 
 /** The parameters beside `filter`, as they were sent; absent ones are empty. */

@@ -21,7 +21,6 @@ export function defineEntity<
   const { title = singular } = published ?? {}
   const plural = pluralOf(called)
   return {
-    aliases: [],
     called,
     calledOnDelete: called,
     plural,

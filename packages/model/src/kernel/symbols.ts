@@ -8,16 +8,9 @@ export interface FilterSymbol {
   readonly notNull?: true
 }
 
-const columns = new Map<string, string>() // of members of definitions; read for every row
-
 /** A member's name as its column: 'primary.updb.maxAttempts' is primary_updb_max_attempts. */
-export function snake(name: string): string {
-  const cached = columns.get(name)
-  if (cached !== undefined) return cached
-  const column = name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`).replaceAll('.', '_')
-  columns.set(name, column)
-  return column
-}
+export const snake = (name: string): string =>
+  name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`).replaceAll('.', '_')
 
 /** The names that filters and sorts of this kind may use, with their columns. Nothing else reaches SQL. */
 export const symbolsOf = memoized((entity: Entity): ReadonlyMap<string, FilterSymbol> => {

@@ -9,7 +9,6 @@ export interface Entity<
   W extends Variants | undefined = Variants | undefined,
 > {
   readonly kind: string // path segment: 'service-policies'
-  readonly aliases: readonly string[] // further path segments of the same collection
   readonly singular: string // 'servicePolicy'; its table in snake case
   readonly called: string // in messages: 'router' for all sorts of routers
   readonly plural: string // in messages: 'servicePolicies'
@@ -76,10 +75,6 @@ export interface PublishedNames {
   readonly title: string
   /** Of the body parameter. */
   readonly body: string
-  /** Definitions with an irregular name, by the regular one. */
-  readonly definitions?: Readonly<Record<string, string>>
-  /** The same, in the management API only. */
-  readonly managementDefinitions?: Readonly<Record<string, string>>
 }
 
 export type ListType = 'application/json' | 'application/json; charset=utf-8'

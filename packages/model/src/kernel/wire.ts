@@ -38,3 +38,18 @@ export function referenceTo(
 
 /** wire: three digits of a second, always UTC. */
 export const timeText = (time: Date): string => time.toISOString()
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** Secrets of sessions are UUIDs: no other text can be one. */
+export const isUuid = (text: string): boolean => UUID.test(text)
+
+/** The member of a document at a path: 'a.b' is member b of the object a. */
+export function memberAt(value: unknown, path: string): unknown {
+  let member = value
+  for (const name of path.split('.')) {
+    if (member === null || typeof member !== 'object') return undefined
+    member = (member as Readonly<Record<string, unknown>>)[name]
+  }
+  return member
+}

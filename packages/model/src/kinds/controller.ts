@@ -15,5 +15,4 @@ export const controller = defineEntity({
     lastJoinedAt: field.datetime({ write: '---' }),
     apiAddresses: field.object({ write: '---' }),
   },
-  published: { definitions: { controllerList: 'controllersList' } },
 })

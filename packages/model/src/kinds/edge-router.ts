@@ -69,7 +69,6 @@ export const edgeRouter = defineEntity({
       members: ['appData', ...Object.keys(commonRouterMembers)],
     },
   },
-  published: { definitions: { detailEdgeRouterEnvelope: 'detailedEdgeRouterEnvelope' } },
   summaryNames: ['routers.edge'],
 })
 

@@ -129,7 +129,6 @@ export const postureCheck = defineEntity({
       },
     },
   },
-  published: { definitions: { listPostureChecksEnvelope: 'listPostureCheckEnvelope' } },
   listType: 'application/json; charset=utf-8',
 })
 

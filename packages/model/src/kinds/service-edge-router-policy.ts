@@ -14,8 +14,5 @@ export const serviceEdgeRouterPolicy = defineEntity({
     serviceRoles: field.roles('services'),
     edgeRouterRoles: field.roles('edge-routers'),
   },
-  published: {
-    body: 'policy',
-    definitions: { detailServiceEdgeRouterPolicyEnvelope: 'detailServiceEdgePolicyEnvelope' },
-  },
+  published: { body: 'policy' },
 })

@@ -22,8 +22,5 @@ export const servicePolicy = defineEntity({
     identities: { column: "'{}'::text[]", type: 'strings' },
     services: { column: "'{}'::text[]", type: 'strings' },
   },
-  published: {
-    body: 'policy',
-    definitions: { detailServicePolicyEnvelope: 'detailServicePolicyEnvelop' },
-  },
+  published: { body: 'policy' },
 })

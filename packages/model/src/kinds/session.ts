@@ -23,12 +23,4 @@ export const session = defineEntity({
   },
   links: { 'route-path': { to: 'routers' } },
   shows: { always: { edgeRouters: orNull(listOf(sessionEdgeRouter)), servicePolicies: listOf(reference) } },
-  published: {
-    managementDefinitions: {
-      detailSessionEnvelope: 'detailSessionManagementEnvelope',
-      listSessionsEnvelope: 'listSessionsManagementEnvelope',
-      sessionDetail: 'sessionManagementDetail',
-      sessionList: 'sessionManagementList',
-    },
-  },
 })

@@ -34,7 +34,6 @@ export const routerListener = named('routerListener', object(texts('address', 'p
 /** A router that carries traffic between others. wire: its list has edge routers too. */
 export const transitRouter = defineEntity({
   kind: 'transit-routers',
-  aliases: ['routers'], // wire: the same collection under two names
   singular: 'transitRouter',
   owner: 'sessions',
   called: 'router',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { storedBytes } from './size.js'
+import { storedBytes } from './tags.js'
 
 test.each([
   ['text with characters that are escaped', '"\\u0001é"', '"\u0001é"'],

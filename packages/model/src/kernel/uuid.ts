@@ -1,4 +1,0 @@
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-/** Secrets of sessions are UUIDs: no other text can be one. */
-export const isUuid = (text: string): boolean => UUID.test(text)
