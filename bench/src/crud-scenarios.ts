@@ -9,20 +9,19 @@ const policiesOfRound = 240
 
 /** Reads and writes of single entities by administrators, and a session that exists already. */
 export const crudScenarios: readonly Scenario[] = [
-  { name: 'session-again', goalFloors: 8, prepare: once(openSessions) },
-  { name: 'get-identity', goalFloors: 12, prepare: once(entities('identities', names.identity)) },
-  { name: 'get-service', goalFloors: 12, prepare: once(entities('services', names.service)) },
+  { name: 'session-again', prepare: once(openSessions) },
+  { name: 'get-identity', prepare: once(entities('identities', names.identity)) },
+  { name: 'get-service', prepare: once(entities('services', names.service)) },
   {
     name: 'get-config',
-    goalFloors: 12,
     prepare: once(entities('configs', (at) => `${names.service(at)}-host`)),
   },
-  { name: 'create-config', goalFloors: 25, prepare: newConfigs },
-  { name: 'patch-config', goalFloors: 25, prepare: once(patches) },
-  { name: 'create-service', goalFloors: 25, prepare: newServices },
+  { name: 'create-config', prepare: newConfigs },
+  { name: 'patch-config', prepare: once(patches) },
+  { name: 'create-service', prepare: newServices },
 ]
 
-export const createPolicy: Scenario = { name: 'create-policy', goalFloors: 25, prepare: newPolicies }
+export const createPolicy: Scenario = { name: 'create-policy', prepare: newPolicies }
 
 /** A session of each identity, which is created before the measurement. */
 async function openSessions({ url, tokens }: Bench): Promise<Load> {

@@ -2,19 +2,17 @@ import { withClient } from '@overlay/launcher/testing'
 import { logIn, managementRoot, openApi } from './api.js'
 import { measureColdStart } from './cold-start.js'
 import { type Fleet, startFleet } from './fleet.js'
-import { bareServer, type Floor, hashAlone } from './floor.js'
 import { type Options, type RunningController, readOptions, usage } from './options.js'
 import { measurePolicyChange } from './policy-change.js'
 import { type Product, startProduct } from './product.js'
 import { heading, linesFor } from './report.js'
 import { measureRest } from './rest.js'
 import { routerScenarios } from './router-scenarios.js'
-import { type FloorName, floorNameOf, type Scenario } from './scenario.js'
+import type { Scenario } from './scenario.js'
 import { openBench, scenarios } from './scenarios.js'
 import { seed } from './seed.js'
 import { seedRows } from './seed-rows.js'
 import { measureInTurns, type Side } from './turns.js'
-import { measureYoung, youngScenarios } from './young.js'
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(130))
 
@@ -32,7 +30,6 @@ async function run(options: Options): Promise<void> {
   const all = {
     requests: scenarios,
     routers: routerScenarios,
-    young: youngScenarios,
     rest: [],
     'policy-change': [],
     'cold-start': [],
@@ -56,28 +53,19 @@ async function run(options: Options): Promise<void> {
   if (mode === 'rest') return await measureRest(sides, console.log)
   if (mode === 'policy-change') return await measurePolicyChange(sides, options.repeat, console.log)
   if (mode === 'cold-start') return await measureColdStart(sides, options.repeat, console.log)
-  const floors = {
-    bare: opened.use(await bareServer()),
-    handshake: opened.use(await bareServer('rsa')),
-    hash: opened.use(hashAlone()),
-  }
-  if (mode === 'young') return await measureYoung(selected, sides, floors.bare, options, console.log)
-  await measureRequests(selected, sides, floors, options)
+  await measureRequests(selected, sides, options)
 }
 
 async function measureRequests(
   selected: readonly Scenario[],
   sides: readonly Side[],
-  floors: Readonly<Record<FloorName, Floor>>,
   options: Options,
 ): Promise<void> {
   const { concurrency, repeat, seconds } = options
   console.log(`concurrency ${concurrency}, ${repeat} turns, rounds of ${seconds} s\n`)
   console.log(heading())
-  for (const scenario of selected) {
-    const floor = floors[floorNameOf(scenario)]
-    console.log(linesFor(scenario, sides, await measureInTurns(scenario, sides, floor, options)))
-  }
+  for (const scenario of selected)
+    console.log(linesFor(scenario, sides, await measureInTurns(scenario, sides, options)))
 }
 
 /** Seeds a controller, and connects routers to it if they are measured. */
@@ -102,7 +90,7 @@ async function openSide(
   }
   let fleet: Fleet | undefined
   if (mode === 'routers') fleet = opened.use(await startFleet(admin, running, routers, print))
-  const bench = openBench(url, admin, token, { ...fromApi, rows }, mode === 'young' ? 1 : repeat + 1, fleet)
+  const bench = openBench(url, admin, token, { ...fromApi, rows }, repeat + 1, fleet)
   return { name, bench, running }
 }
 

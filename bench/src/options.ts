@@ -2,27 +2,26 @@ import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Topology, topologyOf } from './topology.js'
 
-export const usage = `npm run bench [-- [routers|rest|young|policy-change|cold-start] OPTIONS]
+export const usage = `npm run bench [-- [routers|rest|policy-change|cold-start] OPTIONS]
 
 Without --url it starts the product in a directory of its own and stops it at the end.
 With 'routers' it connects test routers and measures what they cost. 'rest' measures CPU and memory without requests, twice.
-'young' restarts the product before each scenario, and measures its first requests. 'policy-change' changes a policy
-while sessions are open: 195,000 pairs and 20,000 sessions with --scale 20. 'cold-start' kills the process of one part
-after the other, and measures the start of its successor: use --separate 1.
+'policy-change' changes a policy while sessions are open: 195,000 pairs and 20,000 sessions with --scale 20. 'cold-start'
+kills the process of one component after the other, and measures the start of its successor: use --separate 1.
 
   --scale N          size: N times 1,000 identities, 100 services, 50 policies, 5 routers (default 1)
   --authenticators N passwords and N certificates more, as rows of the database; not with --url
   --only A,B,…       scenarios, by their names (default: all)
   --concurrency N    requests under way at once (default 8)
   --seconds N        length of a round (default 5)
-  --repeat N         turns, after one to warm up: a bare server, the product, the other one (default 3)
+  --repeat N         turns of the product and the other one, after one to warm up (default 3)
   --keep FILE        what was seeded: written after seeding, read when it is there
   --json FILE        appends one line per round
   --beside DIR|URL   also measures another checkout of this project, or a controller of the same API that runs
                      already, in turns with the first one
   --beside-user, --beside-password, --beside-pid  its administrator and processes, if it is a URL
-  --replicas N       processes with all parts, of the product that it starts itself (default 1)
-  --separate N       in place of them, N processes of each part
+  --replicas N       processes with all components, of the product that it starts itself (default 1)
+  --separate N       in place of them, N processes of each component
   --beside-replicas N,…, --beside-separate N,…  also measures the product with these processes
   --url URL          a controller that runs already, ours or another of the same API
   --user, --password its administrator
@@ -51,10 +50,10 @@ export interface Options {
   readonly beside: { readonly directory: string } | RunningController | undefined
 }
 
-const modes = ['requests', 'routers', 'rest', 'young', 'policy-change', 'cold-start'] as const
+const modes = ['requests', 'routers', 'rest', 'policy-change', 'cold-start'] as const
 export type Mode = (typeof modes)[number]
 
-/** So many processes with all parts, or so many of each part. */
+/** So many processes with all components, or so many of each component. */
 export interface Layout {
   readonly count: number
   readonly isSeparate: boolean

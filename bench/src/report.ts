@@ -1,5 +1,5 @@
 import type { Round } from './measure.js'
-import { floorNameOf, type Scenario } from './scenario.js'
+import type { Scenario } from './scenario.js'
 import type { Side, Turn } from './turns.js'
 
 const columns = [
@@ -10,16 +10,12 @@ const columns = [
   'p95 ms',
   'p99 ms',
   'CPU ms',
-  '× floor',
-  '',
   'ours / other',
   '',
-  'goal',
-  '',
   'others',
-  'by part, × floor',
+  'CPU ms by process',
 ]
-const widths = [20, 5, 7, 7, 7, 7, 7, 7, 13, 12, 13, 6, 6, 6, 0]
+const widths = [20, 5, 7, 7, 7, 7, 7, 12, 13, 6, 0]
 
 export const heading = (): string => lineOf(columns)
 
@@ -44,30 +40,22 @@ export function ratiosOf(
     : { least, most, median }
 }
 
-/** A line of the floor and one of each controller: the round with the median of CPU, and the ratios of all. */
-export function linesFor(scenario: Scenario, sides: readonly Side[], turns: readonly Turn[]): string {
-  const bare = medianOf(turns.map((turn) => turn.floor))
-  const { name, goalFloors } = scenario
-  const ours = ({ rounds }: Turn) => rounds[0]?.cpuMs
-  const lines = sides.map((side, at) => {
-    const own = ({ rounds }: Turn) => rounds[at]?.cpuMs
-    const floors = ratiosOf(turns, (turn) => quotient(own(turn), turn.floor.cpuMs))
-    const others = at === 0 ? undefined : ratiosOf(turns, (turn) => quotient(ours(turn), own(turn)))
-    const rounds = turns.flatMap((turn) => turn.rounds[at] ?? [])
-    const goal = at === 0 ? goalFloors : undefined
-    const verdict = goal === undefined || !floors ? '' : floors.median <= goal ? 'met' : 'missed'
-    return lineOf([
-      ...cellsOf('', side.name, medianOf(rounds)),
-      ...(floors ? textOf(floors) : ['', '']),
-      ...(others ? textOf(others) : ['', '']),
-      goal === undefined ? '' : `${goal} ×`,
-      verdict,
-      medianOf(rounds)?.otherCores.toFixed(1) ?? '',
-      `${partsOf(medianOf(rounds), bare?.cpuMs)}${failuresOf(rounds)}`,
-    ])
-  })
-  return [lineOf(cellsOf(name, floorNameOf(scenario), bare)), ...lines].join('\n')
-}
+/** A line for each controller: the round with the median of CPU, and the ratios of all. */
+export const linesFor = ({ name }: Scenario, sides: readonly Side[], turns: readonly Turn[]): string =>
+  sides
+    .map((side, at) => {
+      const ratios =
+        at === 0 ? undefined : ratiosOf(turns, ({ rounds }) => quotient(rounds[0]?.cpuMs, rounds[at]?.cpuMs))
+      const rounds = turns.flatMap((turn) => turn.rounds[at] ?? [])
+      const round = medianOf(rounds)
+      return lineOf([
+        ...cellsOf(at === 0 ? name : '', side.name, round),
+        ...(ratios ? textOf(ratios) : ['', '']),
+        round?.otherCores.toFixed(1) ?? '',
+        `${partsOf(round)}${failuresOf(rounds)}`,
+      ])
+    })
+    .join('\n')
 
 /** The round with the median of CPU. */
 function medianOf(rounds: readonly Round[]): Round | undefined {
@@ -90,12 +78,11 @@ const textOf = ({ median, least, most }: Ratios): string[] => [
   `${digits(least)}–${digits(most)}`,
 ]
 
-function partsOf(round: Round | undefined, floorMs: number | undefined): string {
+function partsOf(round: Round | undefined): string {
   return Object.entries(round?.cpuMsByPart ?? {})
-    .map(([part, ms]) => [part, ms / (floorMs ?? 1)] as const)
-    .filter(([, ratio]) => ratio > 0.02)
+    .filter(([, ms]) => ms > 0.01)
     .sort(([, a], [, b]) => b - a)
-    .map(([part, ratio]) => `${part} ${digits(ratio)}`)
+    .map(([part, ms]) => `${part} ${digits(ms)}`)
     .join(', ')
 }
 

@@ -5,24 +5,11 @@ import type { Seeded } from './seed.js'
 
 export interface Scenario {
   readonly name: string
-  /** CPU of all processes for one request, as a multiple of the floor in the same turn. */
-  readonly goalFloors?: number
-  /**
-   * What it is compared with: a bare server with a small answer, one that sends as much as the first answer of the
-   * controller, one with which each request makes a new connection with a certificate, or a password hash with the
-   * parameters of the original.
-   */
-  readonly floor?: 'small' | 'as-much' | 'handshake' | 'hash'
   /** In place of the option `--concurrency`. */
   readonly concurrency?: number
   /** Prepares the requests before each round. It is not measured. */
   prepare(bench: Bench): Promise<Load> | Load
 }
-
-/** The process that a scenario is compared with. */
-export const floorNameOf = ({ floor = 'small' }: Scenario) =>
-  floor === 'small' || floor === 'as-much' ? 'bare' : floor
-export type FloorName = ReturnType<typeof floorNameOf>
 
 /** A seeded controller, and its sessions. */
 export interface Bench {

@@ -44,42 +44,37 @@ const asIdentity =
     requests: (await bench.tokens()).map((token) => get(`${clientRoot}${path}`, token)),
   })
 
-export const sessionCreate: Scenario = { name: 'session-create', goalFloors: 20, prepare: newSessions() }
+export const sessionCreate: Scenario = { name: 'session-create', prepare: newSessions() }
 
 export const scenarios: readonly Scenario[] = [
-  { name: 'version', goalFloors: 1.4, prepare: () => ({ requests: [get(`${clientRoot}/version`)] }) },
+  { name: 'version', prepare: () => ({ requests: [get(`${clientRoot}/version`)] }) },
   {
     name: 'service-updates',
-    goalFloors: 1.7,
     prepare: asIdentity('/current-api-session/service-updates'),
   },
-  { name: 'whoami', goalFloors: 1.7, prepare: asIdentity('/current-identity') },
+  { name: 'whoami', prepare: asIdentity('/current-identity') },
   {
     name: 'list-services',
-    floor: 'as-much',
-    goalFloors: 1.5,
     prepare: asIdentity('/services?limit=100'),
   },
   { name: 'own-edge-routers', prepare: asIdentity('/current-identity/edge-routers') },
   // before the creates, which make them dearer
-  { name: 'page-identities', goalFloors: 60, prepare: pages },
-  { name: 'identity-by-name', goalFloors: 15, prepare: ofIdentities(({ name }) => `name="${name}"`) },
+  { name: 'page-identities', prepare: pages },
+  { name: 'identity-by-name', prepare: ofIdentities(({ name }) => `name="${name}"`) },
   {
     name: 'identities-contain',
-    goalFloors: 100,
     prepare: ofIdentities(({ part }) => `name contains "${part}" sort by name desc`),
   },
   sessionCreate,
   ...crudScenarios,
-  { name: 'create-identity', goalFloors: 25, prepare: newIdentities('plain', {}) },
+  { name: 'create-identity', prepare: newIdentities('plain', {}) },
   {
     name: 'create-identity-ott',
-    goalFloors: 70,
     prepare: newIdentities('ott', { enrollment: { ott: true } }),
   },
   ...signInScenarios,
-  { name: 'enroll-ott', goalFloors: 90, prepare: enrollments },
-  { name: 'page-identities-busy', goalFloors: 60, prepare: withSessions(pages) },
+  { name: 'enroll-ott', prepare: enrollments },
+  { name: 'page-identities-busy', prepare: withSessions(pages) },
   { name: 'create-identity-160', concurrency: 160, prepare: newIdentities('many', {}) },
   createPolicy,
 ]

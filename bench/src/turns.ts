@@ -1,7 +1,5 @@
 import { appendFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
-import { openApi } from './api.js'
-import type { Floor } from './floor.js'
 import type { Load } from './load.js'
 import { measure, type Round } from './measure.js'
 import type { Options, RunningController } from './options.js'
@@ -15,9 +13,8 @@ export interface Side {
   readonly running: RunningController
 }
 
-/** One round of the floor and one of each controller, directly after each other. */
+/** One round of each controller, directly after each other. */
 export interface Turn {
-  readonly floor: Round
   /** In the order of the sides. */
   readonly rounds: readonly Round[]
 }
@@ -29,7 +26,6 @@ const BETWEEN_ROUNDS_MS = 100
 export async function measureInTurns(
   scenario: Scenario,
   sides: readonly Side[],
-  floor: Floor,
   { repeat, seconds, json, ...options }: Pick<Options, 'repeat' | 'seconds' | 'json' | 'concurrency'>,
 ): Promise<Turn[]> {
   const concurrency = scenario.concurrency ?? options.concurrency
@@ -45,8 +41,6 @@ export async function measureInTurns(
     }
     const loads: Load[] = []
     for (const { bench } of sides) loads.push(await scenario.prepare(bench))
-    const bytes = scenario.floor === 'as-much' ? await bytesOfFirst(loads[0], sides[0]) : undefined
-    const bare = await run(floor.load(loads[0], bytes), floor)
     const rounds: Round[] = []
     // each goes first in every other turn
     const order = [...sides.keys()]
@@ -55,22 +49,11 @@ export async function measureInTurns(
       if (load && side) rounds[at] = await run(load, side.running)
     }
     if (turn === 0) continue
-    turns.push({ floor: bare, rounds })
-    if (json) await appendFile(json, lines(sides, bare, rounds))
+    turns.push({ rounds })
+    if (json) await appendFile(json, lines(sides, rounds))
   }
   return turns
 }
 
-async function bytesOfFirst(load: Load | undefined, side: Side | undefined): Promise<number> {
-  const [first] = load && 'requests' in load ? load.requests : []
-  if (!first || !side) throw new Error('there is no first answer')
-  using api = openApi(side.bench.url, '', 1)
-  const token = first.headers?.['zt-session']
-  if (token) api.use(token)
-  return await api.size(first.path)
-}
-
-const lines = (sides: readonly Side[], floor: Round, rounds: readonly Round[]): string =>
-  [{ side: 'bare', ...floor }, ...rounds.map((round, at) => ({ side: sides[at]?.name, ...round }))]
-    .map((line) => `${JSON.stringify(line)}\n`)
-    .join('')
+const lines = (sides: readonly Side[], rounds: readonly Round[]): string =>
+  rounds.map((round, at) => `${JSON.stringify({ side: sides[at]?.name, ...round })}\n`).join('')
