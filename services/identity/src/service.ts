@@ -1,7 +1,6 @@
 import { catchUpFirst } from '@overlay/maintenance'
 import { type JobDeps, openJobMethods } from '@overlay/maintenance/jobs'
 import { identity, identityType, type Service as ServiceName } from '@overlay/model'
-import { disposeAll } from '@overlay/process/async'
 import { issuerOf } from '@overlay/process/tokens'
 import {
   CREDENTIALS,
@@ -87,25 +86,23 @@ export function openService(options: ServiceOptions) {
   const { changeLog, log, pki, sources, viewers, waitForFollowers, trustAgeMs = 10_000 } = options
   const { db } = changeLog
   const names = namesFrom(viewers)
-  const consumers = startConsumers(
-    changeLog,
-    {
-      pki: pkiConsumer(sources.pki),
-      policy: policyConsumer(sources.policy, names),
-      sessions: sessionsConsumer(sources.sessions),
-    },
-    log,
-  )
+  const opened = new AsyncDisposableStack()
+  const definitions = {
+    pki: pkiConsumer(sources.pki),
+    policy: policyConsumer(sources.policy, names),
+    sessions: sessionsConsumer(sources.sessions),
+  }
+  const consumers = opened.use(startConsumers(changeLog, definitions, log))
 
-  const credentialFeed = openCredentialFeed(changeLog, options.bus)
+  const credentialFeed = opened.use(openCredentialFeed(changeLog, options.bus))
   const hashing = openHashing(options.hashing)
   const trust = openTrust(pki, trustAgeMs)
   const chains = openChains()
   const authorities = openAuthorities(changeLog, consumers.pki, chains)
   const noteLock = openRefusals(log, 'identity locked')
-  const pauseReports = openPauseReports(changeLog, log)
+  const pauseReports = opened.use(openPauseReports(changeLog, log))
   const noteRefusal = auditedRefusals(openRefusals(log, 'login refused'), pauseReports.auditLater)
-  const externalTokens = openExternalTokens(changeLog, options.tokens)
+  const externalTokens = opened.use(openExternalTokens(changeLog, options.tokens))
   const credentials = {
     changeLog,
     hashing,
@@ -138,11 +135,8 @@ export function openService(options: ServiceOptions) {
     ...sessionsChecks(sources.sessions, checkDeps),
     ...policyChecks(sources.policy, checkDeps),
   ])
-  const jobs = openJobMethods({
-    ...options,
-    db,
-    maintenance: { identity: maintenance, ...options.maintenanceOf },
-  })
+  const allMaintenance = { identity: maintenance, ...options.maintenanceOf }
+  const jobs = opened.use(openJobMethods({ ...options, db, maintenance: allMaintenance }))
 
   const issuer = issuerOf(options.address)
   const tokens = openTokens({ issuer, lifetimes: options.tokenLifetimes, pki, log })
@@ -176,6 +170,7 @@ export function openService(options: ServiceOptions) {
     },
     { log, loaded: 'background' },
   )
+  opened.defer(async () => (await keys)[Symbol.asyncDispose]())
   const loaders = {
     ...loadersOf(db, kinds),
     [identity.kind]: identityLoader(db),
@@ -187,15 +182,6 @@ export function openService(options: ServiceOptions) {
     changes: changeService(changeLog, loaders, consumers, { confidential: [CREDENTIALS] }),
     identity: identityMethods(methodDeps),
     oidc: oidcMethods(methodDeps),
-
-    [Symbol.asyncDispose]: () =>
-      disposeAll(
-        async () => (await keys)[Symbol.asyncDispose](),
-        jobs,
-        pauseReports,
-        externalTokens,
-        credentialFeed,
-        consumers,
-      ),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }

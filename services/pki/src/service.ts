@@ -1,5 +1,5 @@
 import { catchUpFirst } from '@overlay/maintenance'
-import { boundedQueue, disposeAll, type Own, openAll } from '@overlay/process/async'
+import { boundedQueue } from '@overlay/process/async'
 import type { IdentityServiceService, Methods } from '@overlay/rpc'
 import { openPauseReports, openRefusals } from '@overlay/service'
 import { changeService, type Source, startConsumers, type WaitForFollowers } from '@overlay/store/change-log'
@@ -36,9 +36,8 @@ export interface ServiceOptions
 }
 
 /** All of the service but its connections. It serves before its consumers have loaded. */
-export const openService = (options: ServiceOptions) => openAll((own) => openParts(options, own))
-
-async function openParts(options: ServiceOptions, own: Own) {
+export async function openService(options: ServiceOptions) {
+  await using opening = new AsyncDisposableStack()
   const {
     changeLog,
     log,
@@ -49,13 +48,13 @@ async function openParts(options: ServiceOptions, own: Own) {
     sources,
     now = () => new Date(),
   } = options
-  const keys = own(await openKeyringCache(changeLog, { keySecret, tokenKeyRules, log, now }))
+  const keys = opening.use(await openKeyringCache(changeLog, { keySecret, tokenKeyRules, log, now }))
   const { keyring, tokenKeyring, reach: reachKeys } = keys
   const { trustDomain } = await keyring() // fails the start where the secret does not fit or keys are missing
   refuseOtherTrustDomain(options.trustDomain, trustDomain)
-  const keyChecks = own(await startKeyChecks({ ...options, now }))
+  opening.use(await startKeyChecks({ ...options, now }))
   const hosts = advertisedHosts(options.address, options.ctrlAddress)
-  const providedKeys = startProvidedKeys({ ...options, hosts, now }, providedSources(options))
+  opening.use(startProvidedKeys({ ...options, hosts, now }, providedSources(options)))
 
   const issuer = openEnrollmentIssuer({ ...options, now, keyring })
   const names = namesFrom(options.viewers)
@@ -63,7 +62,7 @@ async function openParts(options: ServiceOptions, own: Own) {
     identity: identityConsumer({ source: sources.identity, issuer, names }),
     sessions: sessionsConsumer({ source: sources.sessions, issuer, names }),
   }
-  const consumers = startConsumers(changeLog, definitions, log)
+  const consumers = opening.use(startConsumers(changeLog, definitions, log))
 
   const kinds = [
     enrollments({ changeLog, issuer, names, expectEnrollment, now }),
@@ -81,8 +80,8 @@ async function openParts(options: ServiceOptions, own: Own) {
     log,
     now,
   }
-  const pauseReports = openPauseReports(changeLog, log)
-  const removingGuesses = startRemovingGuesses(changeLog.db, log)
+  const pauseReports = opening.use(openPauseReports(changeLog, log))
+  opening.use(startRemovingGuesses(changeLog.db, log))
   const deps = {
     changeLog,
     issuer,
@@ -99,7 +98,7 @@ async function openParts(options: ServiceOptions, own: Own) {
     pauseReports,
   }
   const checkDeps = { changeLog, names, consumers }
-
+  const opened = opening.move()
   return {
     entities: entityService({ changeLog, kinds, names, foreign: foreign(issuer) }),
     changes: changeService(
@@ -113,8 +112,6 @@ async function openParts(options: ServiceOptions, own: Own) {
       ...identityChecks(definitions.identity, checkDeps),
       ...sessionsChecks(definitions.sessions, checkDeps),
     ],
-
-    [Symbol.asyncDispose]: () =>
-      disposeAll(removingGuesses, pauseReports, providedKeys, keyChecks, consumers, keys),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }

@@ -1,6 +1,5 @@
 import { catchUpFirst } from '@overlay/maintenance'
 import { kinds as allKinds, postureCheckType, serviceEdgeRouterPolicy } from '@overlay/model'
-import { disposeAll } from '@overlay/process/async'
 import type { Methods, SessionsServiceService } from '@overlay/rpc'
 import { changeService, type Loaders, startConsumers, type WaitForFollowers } from '@overlay/store/change-log'
 import { entityService, kind, loadersOf, namesFrom, type Viewer } from '@overlay/store/kind-store'
@@ -41,17 +40,15 @@ export async function openService(deps: ServiceOptions) {
     'service-configs': (ids) => loadServiceConfigs(db, ids),
     'posture-data': (ids) => loadPostureData(db, ids),
   }
-  const engine = await startEngine({ ...deps, loaders })
+  await using opening = new AsyncDisposableStack()
+  const engine = opening.use(await startEngine({ ...deps, loaders }))
   const names = namesFrom(viewers)
-  const consumers = startConsumers(
-    changeLog,
-    {
-      identity: identityConsumer(sources.identity, names),
-      sessions: sessionsConsumer(sources.sessions, names),
-    },
-    log,
-  )
-  const lapses = startReportingLapses(changeLog, engine)
+  const definitions = {
+    identity: identityConsumer(sources.identity, names),
+    sessions: sessionsConsumer(sources.sessions, names),
+  }
+  const consumers = opening.use(startConsumers(changeLog, definitions, log))
+  opening.use(startReportingLapses(changeLog, engine))
   const entities = entityService({
     changeLog,
     names,
@@ -73,6 +70,7 @@ export async function openService(deps: ServiceOptions) {
     sources,
     consumers,
   }
+  const opened = opening.move()
   return {
     engine,
     entities,
@@ -84,6 +82,6 @@ export async function openService(deps: ServiceOptions) {
       ...identityChecks(checked),
       ...ownChecks(checked),
     ],
-    [Symbol.asyncDispose]: () => disposeAll(lapses, consumers, engine),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }

@@ -1,4 +1,3 @@
-import { disposeAll } from '@overlay/process/async'
 import type { Bus, ChangeLog, FabricEvents } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import { type AccessDeps, accessConcern } from './access/access-concern.js'
@@ -74,12 +73,16 @@ export async function openTraffic(core: ControlCore, owners: ControlOwners): Pro
     terminators,
     circuits,
   })
+  const opened = new AsyncDisposableStack()
+  opened.use(terminators)
+  opened.use(circuits)
+  opened.use(access) // disposed first: it calls the others
   access.onSessionsEnded(terminators.endOfSessions)
   access.onSessionsEnded(circuits.endOfSessions)
   return {
     concerns: [access, terminators, circuits, tunnel],
     circuits,
     terminators,
-    [Symbol.asyncDispose]: () => disposeAll(access, circuits, terminators),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }

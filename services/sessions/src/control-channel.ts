@@ -1,4 +1,3 @@
-import { disposeAll, type Own, openAll } from '@overlay/process/async'
 import { type ConnectionLimits, type FetchKey, renewServerKey, serverKey } from '@overlay/process/tls'
 import type { Position } from '@overlay/rpc'
 import { type Bus, type ChangeLog, fabricEvents, type Source, watchKinds } from '@overlay/store/change-log'
@@ -60,34 +59,34 @@ export interface Control extends ControlCore, AsyncDisposable {
 }
 
 /** The control channel of one replica. It begins to listen when pki has given it a key. */
-export const openControl = (options: ControlOptions): Promise<Control> =>
-  openAll((own) => openParts(options, own))
-
-async function openParts(options: ControlOptions, own: Own): Promise<Control> {
+export async function openControl(options: ControlOptions): Promise<Control> {
+  await using opening = new AsyncDisposableStack()
   const { changeLog, bus, directory, log, listen, owners, certificates } = options
   const { leaseMs, heartbeatMs, helloMs } = options
   const replicaId = listen?.controllerId
   const channels = openChannelRegistry()
-  const opening = openPresence({
+  const openingPresence = openPresence({
     db: changeLog.db,
     bus,
     log,
     replicaId,
     ...(leaseMs !== undefined && { leaseMs }),
   })
-  const presence = own(await opening)
+  const presence = opening.use(await openingPresence)
   const status = routerStatus(presence, directory, channels)
   const controllerId = replicaId ?? ''
   const { db } = changeLog
-  const messages = own(openRouterMessages({ db, bus, log, channels, presence, replicaId }))
+  const messages = opening.use(openRouterMessages({ db, bus, log, channels, presence, replicaId }))
   const events = fabricEvents(bus)
   const shared = { channels, messages, presence, bus, events, log }
-  const topology = own(await openTopology({ ...shared, db, replicaId: controllerId, routers: directory }))
+  const topology = opening.use(
+    await openTopology({ ...shared, db, replicaId: controllerId, routers: directory }),
+  )
   const core: ControlCore = { ...shared, controllerId, directory, sync: status, topology, changeLog }
-  const ofRouters = own(routerEvents(core))
-  const traffic = own(owners && (await openTraffic(core, owners)))
+  opening.use(routerEvents(core))
+  const traffic = opening.use(owners && (await openTraffic(core, owners)))
   const leaveLink = traffic?.circuits.leaveLink ?? (async () => undefined)
-  const links = linksConcern({ ...shared, topology, routers: directory, leaveLink })
+  const links = opening.use(linksConcern({ ...shared, topology, routers: directory, leaveLink }))
   const extension = certificates ? [extendEnrollment({ certificates, directory, log })] : []
   const concerns: readonly Concern[] = [status, links, ...extension, ...(traffic?.concerns ?? [])]
   const acceptor = openAcceptor({
@@ -103,21 +102,20 @@ async function openParts(options: ControlOptions, own: Own): Promise<Control> {
   })
   presence.onLost(() => channels.closeAll('another process has the controller id'))
 
-  const watching = listen && watchCertificates(db, log)
+  const listeners = opening.use(new AsyncDisposableStack())
+  opening.use(acceptor)
+  opening.use(listen && watchCertificates(db, log))
 
   const stop = new AbortController()
   let listener: ControlListener | undefined
-  let renewing: Disposable | undefined
-  let following: AsyncDisposable | undefined
   async function start({ address, limits, fetchKey, keySource }: ControlListen): Promise<number> {
     const key = await serverKey(fetchKey, log, stop.signal)
-    const opened = await listenForRouters(address, key, limits, acceptor.accept)
+    const opened = listeners.use(await listenForRouters(address, key, limits, acceptor.accept))
     listener = opened
-    const follower = renewServerKey(fetchKey, log, key, opened.renew)
-    renewing = follower
+    const follower = listeners.use(renewServerKey(fetchKey, log, key, opened.renew))
     if (keySource) {
       const reload = (position: Position) => follower.reload({ [keySource.schema]: position })
-      following = await watchKinds(keySource, ['keys'], reload, { log, loaded: 'background' })
+      listeners.use(await watchKinds(keySource, ['keys'], reload, { log, loaded: 'background' }))
     }
     log.info({ address, controllerId }, 'listening for routers')
     return opened.port
@@ -127,6 +125,12 @@ async function openParts(options: ControlOptions, own: Own): Promise<Control> {
     if (!stop.signal.aborted) log.error({ err }, 'cannot listen for routers')
   })
 
+  opening.defer(async () => {
+    stop.abort()
+    await listening.catch(() => undefined) // logged
+    await listener?.stopAccepting()
+  })
+  const opened = opening.move()
   return {
     ...core,
     links,
@@ -134,22 +138,6 @@ async function openParts(options: ControlOptions, own: Own): Promise<Control> {
     listening,
     isListening: () => listener !== undefined,
     saved: presence.saved,
-    [Symbol.asyncDispose]: () =>
-      disposeAll(
-        () => stop.abort(),
-        () => listening.catch(() => undefined), // logged
-        () => listener?.stopAccepting(),
-        watching,
-        acceptor,
-        () => following?.[Symbol.asyncDispose](),
-        () => renewing?.[Symbol.dispose](),
-        () => listener?.[Symbol.asyncDispose](),
-        links,
-        traffic,
-        topology,
-        messages,
-        ofRouters,
-        presence,
-      ),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }

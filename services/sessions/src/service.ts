@@ -1,6 +1,5 @@
 import { catchUpFirst } from '@overlay/maintenance'
 import { edgeRouter, session, transitRouter } from '@overlay/model'
-import { disposeAll, type Own, openAll } from '@overlay/process/async'
 import {
   type ChangeServiceService,
   type EntityServiceService,
@@ -83,9 +82,8 @@ export interface ServiceOptions {
 }
 
 /** All of the service but its connections. It serves before its consumers have loaded. */
-export const openService = (options: ServiceOptions) => openAll((own) => openParts(options, own))
-
-async function openParts(options: ServiceOptions, own: Own) {
+export async function openService(options: ServiceOptions) {
+  await using opening = new AsyncDisposableStack()
   const { log, identity, policy, pki, waitForFollowers, bus, listen } = options
   const events = fabricEvents(bus)
   const listeners: ((changes: readonly RowChange[]) => void)[] = [(changes) => emitEnded(events, changes)]
@@ -93,39 +91,28 @@ async function openParts(options: ServiceOptions, own: Own) {
     for (const listener of listeners) listener(changes)
   })
   const { db } = changeLog
-  const watch = own(watchGrants(policy.calls, log))
+  const watch = opening.use(watchGrants(policy.calls, log))
   const grants = openGrants(policy.calls, watch, { onDrop: (entry) => held.forget(entry) })
-  const held = own(await openHeldSessions(changeLog, grants.entries, log))
+  const held = opening.use(await openHeldSessions(changeLog, grants.entries, log))
   listeners.push((changes) => held.ended(deletedRows(changes, session.kind)))
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
   const heads = headsReader(db, ['identity', 'policy'], HEAD_MS)
-  const sweeper = startSweeper({
-    changeLog: endingHeld(changeLog, held),
-    events,
-    policy: policy.calls,
-    names,
-    heads,
-    log,
-  })
-  own(sweeper)
+  const sweeperDeps = { events, policy: policy.calls, names, heads, log }
+  const sweeper = opening.use(startSweeper({ ...sweeperDeps, changeLog: endingHeld(changeLog, held) }))
   const revocations = { wake: sweeper.wake, revoked: grants.revoked }
-  const consumers = startConsumers(
-    changeLog,
-    {
-      identity: identityConsumer(identity.source, revocations),
-      policy: policyConsumer(policy.source, revocations),
-    },
-    log,
-  )
-  own(consumers)
+  const definitions = {
+    identity: identityConsumer(identity.source, revocations),
+    policy: policyConsumer(policy.source, revocations),
+  }
+  const consumers = opening.use(startConsumers(changeLog, definitions, log))
   const followed = {
     identity: withSweep('identity', consumers.identity, sweeper),
     policy: withSweep('policy', consumers.policy, sweeper),
   }
-  const directory = own(await openRouterDirectory(changeLog, log))
-  const services = own(await openServiceDirectory(policy.source, log))
+  const directory = opening.use(await openRouterDirectory(changeLog, log))
+  const services = opening.use(await openServiceDirectory(policy.source, log))
   const certificates = routerCertificates({ changeLog, pki: pki.calls, directory })
-  const control = await openControl({
+  const openingControl = openControl({
     changeLog,
     bus,
     directory,
@@ -137,6 +124,7 @@ async function openParts(options: ServiceOptions, own: Own) {
     },
     certificates,
   })
+  const control = opening.use(await openingControl)
   if (control.traffic) listeners.push(control.traffic.terminators.written)
   async function deleteRouter(id: string): Promise<void> {
     const kind = (await isEdgeRouter(db, id)) ? edgeRouter.kind : transitRouter.kind
@@ -173,6 +161,7 @@ async function openParts(options: ServiceOptions, own: Own) {
     identity: identity.calls,
   })
   const checkDeps = { changeLog, names, consumers: followed }
+  const opened = opening.move()
   return {
     entities,
     changes: changeService(changeLog, loadersOf(db, kinds), followed),
@@ -183,7 +172,7 @@ async function openParts(options: ServiceOptions, own: Own) {
       ...identityChecks(checkDeps),
       ...policyChecks(policy.source, { ...checkDeps, policy: policy.calls, heads }),
     ],
-    [Symbol.asyncDispose]: () => disposeAll(watch, held, control, services, directory, consumers, sweeper),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }
 

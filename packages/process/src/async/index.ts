@@ -1,7 +1,6 @@
 export * from './alarm.js'
 export * from './backoff.js'
 export * from './coalesced.js'
-export * from './dispose.js'
 export * from './limit.js'
 export * from './outage.js'
 export * from './pages.js'

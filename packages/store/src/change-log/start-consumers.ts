@@ -1,5 +1,4 @@
 import { kinds } from '@overlay/model'
-import { disposeAll } from '@overlay/process/async'
 import type { Logger } from 'pino'
 import type { ChangeLog } from './change-log.js'
 import { type Consumer, startConsumer } from './consumer.js'
@@ -29,17 +28,18 @@ export function startConsumers<Name extends string>(
   for (const { effects } of Object.values<ConsumerDefinition>(definitions))
     for (const kind of effects.kinds)
       if (kinds.get(kind)?.followed === false) throw new Error(`${kind} is not followed: see its definition`)
+  const opened = new AsyncDisposableStack()
   const started = Object.entries<ConsumerDefinition>(definitions).map(
     ([name, { source, effects, recordsDeletionsOf = [] }]) => {
       const recording =
         recordsDeletionsOf.length > 0
           ? recordingDeletions(source.schema, recordsDeletionsOf, effects)
           : effects
-      return [name, startConsumer(changeLog, source, recording, log)] as const
+      return [name, opened.use(startConsumer(changeLog, source, recording, log))] as const
     },
   )
   return {
     ...(Object.fromEntries(started) as Record<Name, Consumer>),
-    [Symbol.asyncDispose]: () => disposeAll(...started.toReversed().map(([, consumer]) => consumer)),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }

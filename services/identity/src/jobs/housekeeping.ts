@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { disposeAll, runPeriodically } from '@overlay/process/async'
+import { runPeriodically } from '@overlay/process/async'
 import { ownContext } from '@overlay/rpc'
 import type { ChangeLog, Consumer } from '@overlay/store/change-log'
 import { startRemovingGuesses } from '@overlay/store/guesses'
@@ -29,24 +29,23 @@ interface HousekeepingDeps {
 /** Removes what has expired. */
 export function startHousekeeping({ changeLog, lifetimes, routers }: HousekeepingDeps): AsyncDisposable {
   const { db, log } = changeLog
-  const reaper = startSessionReaper(changeLog, lifetimes)
-  const guesses = startRemovingGuesses(db, log)
-  const logins = runPeriodically(REMOVE_LOGINS_EVERY_MS, () =>
-    removeOldLogins(db).catch((err: unknown) => log.warn({ err }, 'unfinished OIDC logins not removed')),
-  )
-  const tokens = runPeriodically(REMOVE_TOKENS_EVERY_MS, () =>
+  const jobs = new AsyncDisposableStack()
+  jobs.use(startSessionReaper(changeLog, lifetimes))
+  jobs.use(startRemovingGuesses(db, log))
+  const removeLogins = () =>
+    removeOldLogins(db).catch((err: unknown) => log.warn({ err }, 'unfinished OIDC logins not removed'))
+  jobs.use(runPeriodically(REMOVE_LOGINS_EVERY_MS, removeLogins))
+  const removeTokens = () =>
     Promise.all([removeOldRefreshTokens(db), removeUnusedTokens(db)]).catch((err: unknown) =>
       log.warn({ err }, 'old tokens not removed'),
-    ),
-  )
-  const names = runPeriodically(END_NAMES_EVERY_MS, (signal) =>
+    )
+  jobs.use(runPeriodically(REMOVE_TOKENS_EVERY_MS, removeTokens))
+  const removeNames = (signal: AbortSignal) =>
     endLapsedNames(db, routers, AbortSignal.any([signal, AbortSignal.timeout(END_NAMES_EVERY_MS)])).catch(
       (err: unknown) => signal.aborted || log.warn({ err }, 'lapsed names of routers not removed'),
-    ),
-  )
-  return {
-    [Symbol.asyncDispose]: () => disposeAll(names, guesses, tokens, logins, reaper),
-  }
+    )
+  jobs.use(runPeriodically(END_NAMES_EVERY_MS, removeNames))
+  return jobs
 }
 
 /** Ends sessions that are idle, have reached their lifetime, or whose method the auth policy no longer allows. */

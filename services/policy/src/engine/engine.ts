@@ -1,4 +1,3 @@
-import { disposeAll, type Own, openAll } from '@overlay/process/async'
 import type { Positions } from '@overlay/rpc'
 import {
   type Bus,
@@ -53,12 +52,16 @@ export interface EngineDeps {
 }
 
 /** Returns before the rows of other services are loaded, so that services may start in any order. */
-export const startEngine = (deps: EngineDeps): Promise<Engine> => openAll((own) => openParts(deps, own))
-
-async function openParts(
-  { changeLog, loaders, sources, databaseUrl, bus, log, waitMs = WAIT_MS }: EngineDeps,
-  own: Own,
-): Promise<Engine> {
+export async function startEngine({
+  changeLog,
+  loaders,
+  sources,
+  databaseUrl,
+  bus,
+  log,
+  waitMs = WAIT_MS,
+}: EngineDeps): Promise<Engine> {
+  await using opening = new AsyncDisposableStack()
   const state = emptyState()
   const listeners = new Set<(ids: readonly string[] | 'all') => void>()
   const grantListeners = new Set<(ids: readonly string[] | 'all') => void>()
@@ -66,11 +69,11 @@ async function openParts(
   const notify = (ids: readonly string[] | 'all'): void => {
     for (const listener of listeners) listener(ids)
   }
-  const opening = openServiceUpdates(changeLog.db, databaseUrl, bus, log, {
+  const openingUpdates = openServiceUpdates(changeLog.db, databaseUrl, bus, log, {
     missed: (from, upto) => missedUpdates(sources.identity, from, upto),
     differ: notify,
   })
-  const updates = own(await opening)
+  const updates = opening.use(await openingUpdates)
 
   const progress = openProgress(state.identities, updates, {
     changed: notify,
@@ -93,15 +96,16 @@ async function openParts(
     return openProjection(source, memory, { log, loaded: 'background' })
   }
   const projections = [
-    own(await follow(localSource(changeLog, loaders), ownKinds)),
-    own(await follow(sources.identity, ['identities'])),
-    own(await follow(sources.sessions, ['edge-routers'])),
+    opening.use(await follow(localSource(changeLog, loaders), ownKinds)),
+    opening.use(await follow(sources.identity, ['identities'])),
+    opening.use(await follow(sources.sessions, ['edge-routers'])),
   ]
   const readHeads = headsReader(
     changeLog.db,
     projections.map(({ schema }) => schema),
     waitMs,
   )
+  const opened = opening.move()
   return {
     ...waitsOn(projections, progress, readHeads, waitMs),
     state,
@@ -111,7 +115,7 @@ async function openParts(
     onRow: (listener) => listening(rowListeners, listener),
     onChange: (listener) => listening(listeners, listener),
     onGrantChange: (listener) => listening(grantListeners, listener),
-    [Symbol.asyncDispose]: () => disposeAll(...projections, updates),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }
 

@@ -8,7 +8,7 @@ import {
   ValidateSessionsRequest,
 } from '@overlay/channel'
 import { boundedPerSource, usualLimits } from '@overlay/process'
-import { disposeAll, fairQueue, type Own, openAll, pagesOf, runPeriodically } from '@overlay/process/async'
+import { fairQueue, pagesOf, runPeriodically } from '@overlay/process/async'
 import type { Methods, PolicyServiceService, Positions } from '@overlay/rpc'
 import type { Bus, ChangeLog, Source } from '@overlay/store/change-log'
 import { type Concern, onMessage } from '../channel/handlers.js'
@@ -53,39 +53,34 @@ export interface AccessConcern extends Concern, AsyncDisposable {
 const checkLimits = { name: 'session-checks', running: 2, waiting: 10_000 }
 
 /** API sessions and sessions: what routers receive of them, and how their claims are verified. */
-export const accessConcern = (deps: AccessDeps): Promise<AccessConcern> =>
-  openAll((own) => openParts(deps, own))
-
-async function openParts(deps: AccessDeps, own: Own): Promise<AccessConcern> {
+export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
+  await using opening = new AsyncDisposableStack()
   const { bus, changeLog, directory, log, identity, policy, heads } = deps
   const { db } = changeLog
   const endListeners: SessionsEnded[] = []
   const routerCount = (): number => push.routers().size
-  const reports = own(openPushReports(bus, randomUUID(), routerCount))
-  const push: Push = own(openPush({ ...deps, sessions: () => apiSessions, pushed: reports.pushed }))
-  const apiSessions = own(await openApiSessions(identity.source, push, log))
-  const gathering = openActivity({
-    db,
-    identity: identity.calls,
-    apiSessions,
-    mayHave: push.mayHave,
-    log,
-    ...(deps.gatherMs !== undefined && { gatherMs: deps.gatherMs }),
-  })
-  const activity = own(gathering)
+  const reports = opening.use(openPushReports(bus, randomUUID(), routerCount))
+  const push: Push = opening.use(openPush({ ...deps, sessions: () => apiSessions, pushed: reports.pushed }))
+  const apiSessions = opening.use(await openApiSessions(identity.source, push, log))
+  const gathered = deps.gatherMs !== undefined && { gatherMs: deps.gatherMs }
+  const { mayHave } = push
+  const activity = opening.use(
+    openActivity({ db, identity: identity.calls, apiSessions, mayHave, log, ...gathered }),
+  )
   const notifyRouters = async (ids: readonly string[]): Promise<void> => {
     if (push.routers().size > 0) push.sessionsEnded(await endedSessions(db, ids))
   }
-  const notifying = own(await followEndedSessions(changeLog, notifyRouters))
+  opening.use(await followEndedSessions(changeLog, notifyRouters))
   // apart, so that no router waits for what depends on sessions
-  const ending = await followEndedSessions(changeLog, (ids) =>
-    Promise.all(endListeners.map((listener) => listener(ids))),
-  )
-  const pruning = startPruningEnded(changeLog)
+  const notifyListeners = (ids: readonly string[]) =>
+    Promise.all(endListeners.map((listener) => listener(ids)))
+  opening.use(await followEndedSessions(changeLog, notifyListeners))
+  opening.use(startPruningEnded(changeLog))
   const checks = fairQueue(checkLimits)
   const isLogged = boundedPerSource(usualLimits)
-  const expiring = runPeriodically(FINGERPRINT_EXPIRY_MS, async () => apiSessions.expire())
+  opening.use(runPeriodically(FINGERPRINT_EXPIRY_MS, async () => apiSessions.expire()))
 
+  const opened = opening.move()
   return {
     apiSessions,
     ...openAccessCheck({ db, apiSessions, policy, heads }),
@@ -130,7 +125,6 @@ async function openParts(deps: AccessDeps, own: Own): Promise<AccessConcern> {
         { mostBytes: LIST_BYTES, items: ({ sessionTokens }) => sessionTokens.length },
       ),
     ],
-    [Symbol.asyncDispose]: () =>
-      disposeAll(reports, notifying, ending, pruning, activity, expiring, apiSessions, push),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }

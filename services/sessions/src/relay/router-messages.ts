@@ -1,6 +1,5 @@
 import type { Message, Outgoing } from '@overlay/channel'
 import { metrics } from '@overlay/process'
-import { disposeAll } from '@overlay/process/async'
 import { type RouterChannels, type RouterMessages, RouterOffline } from '../channel/router-channel.js'
 import type { RouterPresence } from '../routers/router-presence.js'
 import { openCommandReceiver } from './command-receiver.js'
@@ -16,10 +15,10 @@ export interface MessagesOptions extends CommandOptions {
 /** Messages to routers: over the channel of this replica, else through one other replica that has a channel. */
 export function openRouterMessages(options: MessagesOptions): RouterMessages & AsyncDisposable {
   const { channels, presence, replicaId, log } = options
-  const sender = openCommandSender(options)
+  const opened = new AsyncDisposableStack()
+  const sender = opened.use(openCommandSender(options))
   const hasRouters = (): boolean => !channels.all()[Symbol.iterator]().next().done
-  const receiver =
-    replicaId === undefined ? undefined : openCommandReceiver({ ...options, replicaId, execute, hasRouters })
+  if (replicaId !== undefined) opened.use(openCommandReceiver({ ...options, replicaId, execute, hasRouters }))
 
   async function execute(
     routerId: string,
@@ -73,6 +72,6 @@ export function openRouterMessages(options: MessagesOptions): RouterMessages & A
       if (!reply) throw new Error('a request without a reply')
       return reply
     },
-    [Symbol.asyncDispose]: () => disposeAll(sender, receiver),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }

@@ -1,5 +1,4 @@
 import { terminator } from '@overlay/model'
-import { disposeAll } from '@overlay/process/async'
 import type { ChangeLog, FabricEvents, RowChange } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import type { Concern } from '../channel/handlers.js'
@@ -61,9 +60,10 @@ export function terminatorsConcern(deps: TerminatorDeps): Terminators {
     terminatorUpdater(writes),
     terminatorRemover({ ...writes, endCircuits }),
   ]
-  const validation = openValidation({ db, messages, removeInvalid: invalidRemover(writes), log })
-  const sessions = endWithSessions({ ...writes, endCircuits, log })
-  const flushing = flushCosts({ db, replicaId, replicas: presence.replicas, costs, log })
+  const opened = new AsyncDisposableStack()
+  const validation = opened.use(openValidation({ db, messages, removeInvalid: invalidRemover(writes), log }))
+  const sessions = opened.use(endWithSessions({ ...writes, endCircuits, log }))
+  opened.use(flushCosts({ db, replicaId, replicas: presence.replicas, costs, log }))
   return {
     handlers: [
       ...createHandlers({ checkAccess, services, create, validation }),
@@ -83,7 +83,7 @@ export function terminatorsConcern(deps: TerminatorDeps): Terminators {
     update,
     remove,
     endOfSessions: sessions.endOf,
-    [Symbol.asyncDispose]: () => disposeAll(validation, sessions, flushing),
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }
 
