@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeAt } from '../src/domain/second-factor.js'
 import type { Credentials } from '../src/store/credential-changes.js'
 import { storeRouterIdentity } from '../src/store/router-identities.js'
-import { keepAccessToken, removeUnusedTokens } from '../src/store/session-tokens.js'
+import { keepAccessToken, removeUnusedTokens } from '../src/store/session-credentials.js'
 import { as, bytes, login, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
 const log = pino({ level: 'silent' })

@@ -3,7 +3,7 @@ import { createdValues, noQuery } from '@overlay/store/kind-store'
 import { compactCounts } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { identityInserter } from '../src/store/identity-inserts.js'
+import { identityInserter } from '../src/store/identity-rows.js'
 import {
   as,
   bytes,

@@ -3,10 +3,9 @@ import type { ChangeLog } from '@overlay/store/change-log'
 import type { ExternalTokens } from '../external-tokens/external-tokens.js'
 import type { passwordLookUps } from '../store/password-attempts.js'
 import type { SessionBatches } from '../store/session-batches.js'
-import type { Authorities } from './authorities.js'
+import type { Authorities, Trust } from './authorities.js'
 import type { Chains } from './chains.js'
 import type { Hashing } from './hashing.js'
-import type { Trust } from './trust.js'
 
 /** What checks and writes credentials. */
 export interface CredentialDeps {

@@ -17,8 +17,8 @@ import {
 import { removeOldRefreshTokens } from '../store/oidc-grants.js'
 import { removeOldLogins } from '../store/oidc-logins.js'
 import { lapsedNames, removeLapsedNames } from '../store/router-identities.js'
+import { removeUnusedTokens } from '../store/session-credentials.js'
 import { areSessionsDue, endDueSessions, type SessionLimits } from '../store/session-ends.js'
-import { removeUnusedTokens } from '../store/session-tokens.js'
 
 interface HousekeepingDeps {
   readonly changeLog: ChangeLog

@@ -30,8 +30,7 @@ import {
   sessionByToken,
 } from '../store/api-sessions.js'
 import { openRouterSession } from '../store/router-sessions.js'
-import { addSessionCertificate } from '../store/session-certificates.js'
-import { markTokensSeen } from '../store/session-tokens.js'
+import { addSessionCertificate, markTokensSeen } from '../store/session-credentials.js'
 import type { MethodDeps } from './method-deps.js'
 
 /** API sessions: for gateways, routers and the caller. */

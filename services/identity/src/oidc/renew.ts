@@ -13,7 +13,7 @@ import {
   type Used,
   useRefreshToken,
 } from '../store/oidc-grants.js'
-import { keepAccessToken } from '../store/session-tokens.js'
+import { keepAccessToken } from '../store/session-credentials.js'
 import { asIdentity } from './end-session.js'
 import type { OidcDeps } from './oidc-deps.js'
 import {

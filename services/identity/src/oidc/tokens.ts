@@ -6,7 +6,6 @@ import { compactVerify, errors } from 'jose'
 import type { Logger } from 'pino'
 import {
   accessClaims,
-  type Claims,
   idClaims,
   refreshClaims,
   type TokenFacts,
@@ -79,19 +78,6 @@ export function openTokens({ issuer, lifetimes, pki, log }: TokenOptions): Token
   const context = () => ownContext(AbortSignal.timeout(READ_TOKEN_KEYS_MS))
   const keys = openTokenKeys({ pki, context, log, maxAgeMs: TOKEN_KEYS_MS })
 
-  async function sign(
-    claims: readonly Claims[],
-    addsHash: boolean,
-    context: Context,
-  ): Promise<(string | undefined)[]> {
-    const { tokens } = await pki.signTokens(
-      { claims: claims.map((one) => Buffer.from(JSON.stringify(one))), addsHash },
-      context,
-    )
-    if (tokens.length !== claims.length) throw new Error('fewer tokens than claims')
-    return tokens
-  }
-
   return {
     reloadKeys: keys.reload,
     async issue(facts, selection, context) {
@@ -99,19 +85,16 @@ export function openTokens({ issuer, lifetimes, pki, log }: TokenOptions): Token
       const { scopes, code } = selection
       const forAccess = accessClaims({ ...facts, scopes }, now, lifetimes)
       const forRefresh = refreshClaims(facts, now, lifetimes)
-      const claims = [
-        ...(selection.access ? [forAccess] : []),
-        ...(selection.access && selection.refresh ? [forRefresh] : []),
-        ...(selection.id ? [idClaims(facts, now, lifetimes, code)] : []),
-      ]
-      const tokens = await sign(claims, selection.access && selection.id, context)
-      const next = (isWanted: boolean): string | undefined => (isWanted ? tokens.shift() : undefined)
-      const [access, refresh] = [next(selection.access), next(selection.access && selection.refresh)]
-      const id = next(selection.id)
+      const wanted = {
+        ...(selection.access && { access: forAccess }),
+        ...(selection.access && selection.refresh && { refresh: forRefresh }),
+        ...(selection.id && { id: idClaims(facts, now, lifetimes, code) }),
+      }
+      const claims = Object.values(wanted).map((one) => Buffer.from(JSON.stringify(one)))
+      const { tokens } = await pki.signTokens({ claims, addsHash: selection.access && selection.id }, context)
+      if (tokens.length !== claims.length) throw new Error('fewer tokens than claims')
       return {
-        access,
-        refresh,
-        id,
+        ...Object.fromEntries(Object.keys(wanted).map((name, i) => [name, tokens[i]])),
         jti: forRefresh.jti,
         accessExpiresAt: now + lifetimes.accessSeconds,
         refreshExpiresAt: now + lifetimes.refreshSeconds,

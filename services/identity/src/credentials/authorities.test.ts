@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { authority } from '../../test/certificates.js'
-import { openTrust } from './trust.js'
+import { openTrust } from './authorities.js'
 
 test('concurrent callers share one request to pki, and an old answer is replaced', async () => {
   const { certificate } = await authority('root')
