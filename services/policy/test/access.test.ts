@@ -8,8 +8,8 @@ const at = (positions: Positions) => ({ ...as({}), positions })
 const authorize = (
   identityId: string,
   serviceId: string,
-  { context = admin, access = Access.ACCESS_DIAL, isAdmin = false, by = policy, withOthers = false } = {},
-) => by.policy.authorize({ identityId, serviceId, access, isAdmin, apiSessionId: '', withOthers }, context)
+  { context = admin, access = Access.ACCESS_DIAL, isAdmin = false, by = policy } = {},
+) => by.policy.authorize({ identityId, serviceId, access, isAdmin, apiSessionId: '' }, context)
 const whole = () => policy.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
 
 let count = 0
@@ -63,28 +63,6 @@ test('the routers of identities are those that edge router policies grant them, 
   expect(await ask([other, alice])).toEqual([[router], []])
   const later = { timeline: identity.timeline, number: identity.number + 1 }
   await expect(ask([other], { identity: later })).rejects.toMatchObject({ code: 'TIMEOUT' })
-})
-
-test('an authorization has the other grants of the identity on request', async () => {
-  const { alice, router, service, dial, staff } = await wiki()
-  const named = { semantic: 'AnyOf', identityRoles: [`#${staff}`] }
-  const blog = await policy.create('services', { name: newName(), encryptionRequired: true })
-  const unreachable = await policy.create('services', { name: newName(), encryptionRequired: true })
-  const serviceRoles = [`@${blog}`, `@${unreachable}`]
-  const bind = await policy.create('service-policies', {
-    ...{ ...named, name: newName(), type: 'Bind', serviceRoles },
-  })
-  const routing = { name: newName(), semantic: 'AnyOf', edgeRouterRoles: [`@${router}`] }
-  await policy.create('service-edge-router-policies', { ...routing, serviceRoles: [`@${blog}`] })
-  await whole()
-  const { lasts, others } = await authorize(alice, service, { withOthers: true })
-  const routerIds = [router]
-  expect(lasts).toBe(true)
-  expect(others).toMatchObject([
-    { serviceId: service, access: Access.ACCESS_DIAL, policyIds: [dial], routerIds },
-    { serviceId: blog, access: Access.ACCESS_BIND, policyIds: [bind], routerIds },
-  ])
-  expect((await authorize(alice, service)).others).toEqual([])
 })
 
 test('a watch of grants names the identities whose routers or policies change, also where no list does', async () => {

@@ -38,14 +38,9 @@ export async function postureNetwork() {
     return { alice, service, policyId }
   }
 
-  const authorize = (
-    { alice, service }: Guarded,
-    positions: Positions = {},
-    replica: Replica = policy,
-    withOthers = false,
-  ) => {
+  const authorize = ({ alice, service }: Guarded, positions: Positions = {}, replica: Replica = policy) => {
     const request = { identityId: alice, serviceId: service, access: Access.ACCESS_DIAL, isAdmin: false }
-    return replica.policy.authorize({ ...request, apiSessionId: 's1', withOthers }, { ...admin, positions })
+    return replica.policy.authorize({ ...request, apiSessionId: 's1' }, { ...admin, positions })
   }
 
   /** The API session passes the second factor, or must pass it again, as identity reports it. */

@@ -92,8 +92,8 @@ export async function openService(options: ServiceOptions) {
   })
   const { db } = changeLog
   const watch = opening.use(watchGrants(policy.calls, log))
-  const grants = openGrants(policy.calls, watch, { onDrop: (entry) => held.forget(entry) })
-  const held = opening.use(await openHeldSessions(changeLog, grants.entries, log))
+  const grants = openGrants(policy.calls, watch)
+  const held = opening.use(await openHeldSessions(changeLog, log))
   listeners.push((changes) => held.ended(deletedRows(changes, session.kind)))
   const names = namesFrom({ identity: identity.entities, policy: policy.entities, pki: pki.entities })
   const heads = headsReader(db, ['identity', 'policy'], HEAD_MS)

@@ -67,7 +67,6 @@ function creator(changeLog: ChangeLog, policyState: Policy) {
         serviceName: 'wiki',
         positions: followed,
         lasts: true,
-        others: [],
       }
     },
   }

@@ -11,9 +11,10 @@ import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { routerCertificates } from '../src/certificates/router-certificates.js'
 import { checkCertificates } from '../src/certificates/watch-certificates.js'
-import { extendRouter } from '../src/methods/extend-router.js'
+import { routerMethods } from '../src/methods/router-methods.js'
 import { type Replica, startControlNetwork, type TestNetwork } from './control.js'
-import { context } from './routers.js'
+import { context, waitForFollowers } from './routers.js'
+import { log } from './store.js'
 import { connectRouter, type RouterKey, type TestRouter } from './test-router.js'
 
 let network: TestNetwork
@@ -185,7 +186,13 @@ const overApi = (peer: RouterKey | undefined, csrPem = 'csr') => {
   const { changeLog, directory } = replica
   const certificates = routerCertificates({ changeLog, directory, pki })
   const peerCertificates = peer ? [new X509Certificate(peer.certPem).raw] : []
-  return extendRouter({ certificates })({ csrPem, serverCsrPem: 'csr', peerCertificates }, context)
+  const { extendRouter } = routerMethods({
+    changeLog,
+    certificates,
+    log,
+    waitForFollowers,
+  })
+  return extendRouter({ csrPem, serverCsrPem: 'csr', peerCertificates }, context)
 }
 
 test('over the API, the certificate of the connection is replaced at once', async () => {

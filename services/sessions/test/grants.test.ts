@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { openAlarm } from '@overlay/process/async'
 import {
-  Access,
   type Context,
   Fault,
   type HeaderChanges,
@@ -47,7 +46,7 @@ function fakePolicy() {
     isBehind: false,
     /** What an answer is to wait for. */
     answering: Promise.resolve(),
-    asked: [] as { identityId: string; serviceId: string; withOthers: boolean; positions: Positions }[],
+    asked: [] as { identityId: string; serviceId: string; positions: Positions }[],
     announce(number: number, identityIds: string[], more: Partial<HeaderChanges> = {}): void {
       const message = {
         positions: all(number),
@@ -68,20 +67,16 @@ function fakePolicy() {
     },
   }
   const calls: Pick<Methods<PolicyServiceService>, 'authorize' | 'watchHeaders'> = {
-    async authorize({ identityId, serviceId, withOthers }, { positions }) {
-      world.asked.push({ identityId, serviceId, withOthers, positions })
+    async authorize({ identityId, serviceId }, { positions }) {
+      world.asked.push({ identityId, serviceId, positions })
       const { isAllowed } = world
       const numbers = Object.values(positions).map(({ number }) => number)
       const judged = world.judged ?? all(world.isBehind ? 4 : Math.max(world.position, ...numbers))
       await world.answering
       if (!isAllowed) throw new Fault('NOT_FOUND', `service with id ${serviceId} not found`)
-      const other = (serviceId: string) => ({
-        ...{ serviceId, access: Access.ACCESS_DIAL, routerIds: ['r'], policyIds: ['grants'] },
-        serviceName: `the ${serviceId}`,
-      })
       return {
         ...{ routerIds: ['r'], policyIds: ['grants'], serviceName: `the ${serviceId}`, positions: judged },
-        ...{ lasts: world.lasts, others: withOthers ? [other('wiki'), other('blog'), other('chat')] : [] },
+        lasts: world.lasts,
       }
     },
     async *watchHeaders(_request, { signal }) {
@@ -112,8 +107,8 @@ async function startReplica(
   maxBytes = 1 << 20,
 ) {
   const watch = watchGrants(calls, log)
-  const grants = openGrants(calls, watch, { maxBytes, onDrop: (entry) => held.forget(entry) })
-  const held = await openHeldSessions(changeLog, grants.entries, log)
+  const grants = openGrants(calls, watch, maxBytes)
+  const held = await openHeldSessions(changeLog, log)
   let identityAsked = 0
   const create = createSession({
     changeLog,
@@ -186,14 +181,11 @@ async function start(maxBytes?: number) {
   }
 }
 
-test('the second service of an identity brings its other grants; further creates need no call', async () => {
+test('policy is asked once for each service of an identity', async () => {
   await using t = await start()
   for (const service of ['wiki', 'blog', 'chat', 'wiki', 'blog']) await t.replica.create(service)
   await t.replica.create('chat', {}, 'alice', 'another API session')
-  expect(t.world.asked.map(({ serviceId, withOthers }) => [serviceId, withOthers])).toEqual([
-    ['wiki', false],
-    ['blog', true],
-  ])
+  expect(t.world.asked.map(({ serviceId }) => serviceId)).toEqual(['wiki', 'blog', 'chat'])
   expect([await t.count(), t.replica.identityAsked()]).toEqual([4, 0])
 })
 
@@ -371,9 +363,9 @@ test('a session that ends while it is looked up is not kept', async () => {
     t.replica.held.ended(['s'])
     return row
   })
-  expect(t.replica.held.find('alice', key, undefined)).toBeUndefined()
+  expect(t.replica.held.find(key, undefined)).toBeUndefined()
   await t.replica.held.keep(async () => row)
-  expect(t.replica.held.find('alice', key, undefined)).toBe(row)
+  expect(t.replica.held.find(key, undefined)).toBe(row)
 })
 
 test('two replicas answer the same session, each after one look', async () => {
@@ -389,7 +381,7 @@ test('two replicas answer the same session, each after one look', async () => {
 test('memory is bounded: the identities that were used least recently leave first', async () => {
   await using t = await start(20_000)
   for (let n = 0; n < 100; n++) await t.replica.create('wiki', {}, `identity ${n}`)
-  expect(t.replica.grants.entries.bytes).toBeLessThanOrEqual(20_000)
+  expect(t.replica.grants.bytes).toBeLessThanOrEqual(20_000)
   await t.replica.create('wiki', {}, 'identity 99')
   expect(t.asked()).toBe(100)
   await t.replica.create('wiki', {}, 'identity 0')
@@ -399,9 +391,9 @@ test('memory is bounded: the identities that were used least recently leave firs
 test('sessions that have ended take no room', async () => {
   await using t = await start()
   await t.replica.create('wiki')
-  const { bytes } = t.replica.grants.entries
+  const { bytes } = t.replica.held
   const { id } = await t.replica.create('wiki', {}, 'alice', 'another API session')
-  expect(t.replica.grants.entries.bytes).toBeGreaterThan(bytes)
+  expect(t.replica.held.bytes).toBeGreaterThan(bytes)
   t.replica.held.ended([id])
-  expect(t.replica.grants.entries.bytes).toBe(bytes)
+  expect(t.replica.held.bytes).toBe(bytes)
 })

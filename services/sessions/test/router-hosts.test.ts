@@ -3,9 +3,9 @@ import { LinkListeners } from '@overlay/channel'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { authority, certify, SubjectAlternativeNameExtension } from '../../identity/test/certificates.js'
-import { claimRouterHosts } from '../src/methods/claim-router-hosts.js'
+import { routerMethods } from '../src/methods/router-methods.js'
 import { takeReplicaId, writePresence } from '../src/store/presence.js'
-import { context, presenceRow, type Routers, startRouters } from './routers.js'
+import { certificates, presenceRow, type Routers, startRouters, waitForFollowers } from './routers.js'
 import { log } from './store.js'
 
 let routers: Routers
@@ -18,7 +18,7 @@ let count = 0
 const newRouter = () => routers.create('edge-routers', { name: `r${count++}` })
 /** The hosts that the router is refused, with the routers that use them. */
 async function claim(routerId: string, ...hosts: string[]) {
-  const { refused } = await claimRouterHosts({ ...routers, log })({ routerId, hosts }, context)
+  const { refused } = await routers.methods.claimRouterHosts({ routerId, hosts })
   return refused.map(({ host, routerId: by }) => [host, by])
 }
 
@@ -86,11 +86,9 @@ test('a certificate that cannot be read reserves no hosts, stops no claim, and i
   await routers.db.query(sql`update router set cert_pem = 'broken' where id = ${broken}`)
   const lines: unknown[] = []
   const noting = { ...log, warn: (facts: object) => lines.push(facts) } as typeof log
+  const { claimRouterHosts } = routerMethods({ ...routers, certificates, waitForFollowers, log: noting })
   for (const id of [other, broken]) {
-    const { refused } = await claimRouterHosts({ ...routers, log: noting })(
-      { routerId: id, hosts: [`${id}.example`] },
-      context,
-    )
+    const { refused } = await claimRouterHosts({ routerId: id, hosts: [`${id}.example`] })
     expect(refused).toEqual([])
   }
   expect(lines).toEqual([{ routerId: broken, err: expect.any(Error) }])

@@ -8,15 +8,15 @@ import { controllers } from '../src/kinds/controller.js'
 import { edgeRouters } from '../src/kinds/edge-router.js'
 import { terminators } from '../src/kinds/terminator.js'
 import { transitRouters } from '../src/kinds/transit-router.js'
-import { admitRouter } from '../src/methods/admit-router.js'
-import { getRoutePath } from '../src/methods/get-route-path.js'
+import { routerMethods } from '../src/methods/router-methods.js'
 import type { PresenceRow } from '../src/store/presence.js'
 import { freeNames } from './router-names.js'
-import { startStore } from './store.js'
+import { log, startStore } from './store.js'
 
 export const context: Context = ownContext(new AbortController().signal)
 
-const waitForFollowers: WaitForFollowers = async (written) => written
+export const certificates = { ownerOf: async () => undefined, replace: async () => undefined }
+export const waitForFollowers: WaitForFollowers = async (written) => written
 
 const pki = {
   view: async ({ kind, ids }: { kind: string; ids: readonly string[] }) => ({
@@ -39,8 +39,7 @@ export interface Routers extends AsyncDisposable {
   list(kindName: string, filter: string, perspective?: Perspective): Promise<readonly Row[]>
   remove(kindName: string, id: string): Promise<unknown>
   count(): Promise<Readonly<Record<string, number>>>
-  readonly admitRouter: ReturnType<typeof admitRouter>
-  readonly getRoutePath: ReturnType<typeof getRoutePath>
+  readonly methods: ReturnType<typeof routerMethods>
   /** Change rows so far: kind, and whether the row is there. */
   changes(): Promise<readonly string[]>
 }
@@ -107,8 +106,7 @@ export async function startRouters(): Promise<Routers> {
     },
     remove: (kindName, id) => entities.delete({ kind: kindName, id }, context),
     count: async () => (await entities.count({}, context)).rows,
-    admitRouter: admitRouter({ changeLog }),
-    getRoutePath: getRoutePath({ changeLog }),
+    methods: routerMethods({ changeLog, certificates, waitForFollowers, log }),
     changes: async () => {
       const { rows } = await db.query<{ change: string }>(
         sql`select kind || case when entity is null then ' gone' else '' end as change from change order by number`,

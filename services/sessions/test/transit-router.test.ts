@@ -78,10 +78,12 @@ test('a router of either kind is admitted by its current enrollment only', async
       sql`select enrollment_id from router where id = ${id}`,
     )
     const offer = { routerId: id, certPem: 'PEM', fingerprint: 'aa' }
-    await expect(store.admitRouter({ ...offer, enrollmentId: 'another' }, context)).rejects.toMatchObject({
+    await expect(
+      store.methods.admitRouter({ ...offer, enrollmentId: 'another' }, context),
+    ).rejects.toMatchObject({
       code: 'NOT_FOUND',
     })
-    await store.admitRouter({ ...offer, enrollmentId: rows[0]?.enrollment_id ?? '' }, context)
+    await store.methods.admitRouter({ ...offer, enrollmentId: rows[0]?.enrollment_id ?? '' }, context)
     const shown = await store.get(kind, id)
     expect(shown).toMatchObject({ isVerified: true, fingerprint: 'aa' })
     expect(shown).not.toHaveProperty('enrollmentToken')
@@ -122,7 +124,7 @@ test('a route path is that of a circuit of the session, for callers that may see
   await using store = await startRouters()
   const path = async (id: string, identityId: string, isAdmin: boolean) => {
     const caller = { ...context.caller, identityId, isAdmin }
-    return (await store.getRoutePath({ kind: 'sessions', id }, { ...context, caller })).routerIds
+    return (await store.methods.getRoutePath({ kind: 'sessions', id }, { ...context, caller })).routerIds
   }
   await store.db.query(sql`
     insert into session (id, token, type, api_session_id, service_id, identity_id)

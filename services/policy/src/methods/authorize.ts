@@ -2,21 +2,20 @@ import { Fault, invalid, type Methods, notFound, type PolicyServiceService } fro
 import {
   endpointOf,
   evaluatePolicies,
+  isLasting,
   type Refusal,
   type Requester,
 } from '../domain/authorization/evaluate-policies.js'
-import { isLasting, lastingGrants } from '../domain/authorization/lasting-grants.js'
-import { MOST_OTHER_GRANTS } from '../domain/limits.js'
 import { failureOf } from '../domain/posture/describe-failure.js'
 import type { AccessType } from '../domain/rows.js'
 import { commonRouters, grantingPolicies, maySee, mayUse } from '../domain/state-queries.js'
 import { saveFailedRequest } from '../store/failed-request.js'
-import { accessOf, accessTypeOf } from './encoding.js'
+import { accessTypeOf } from './encoding.js'
 import type { Deps } from './method-deps.js'
 
 export const authorize =
   (deps: Deps): Methods<PolicyServiceService>['authorize'] =>
-  async ({ identityId, serviceId, access, isAdmin, apiSessionId, withOthers }, context) => {
+  async ({ identityId, serviceId, access, isAdmin, apiSessionId }, context) => {
     const { engine } = deps
     const { state } = engine
     const type = accessTypeOf(access)
@@ -39,21 +38,12 @@ export const authorize =
     if (passing.length === 0) throw await refusal(deps, requester, { serviceId, type }, refusals)
     const routerIds = commonRouters(state, identityId, serviceId)
     if (routerIds.length === 0) throw new Fault('NO_EDGE_ROUTERS_AVAILABLE')
-    const nameOf = (id: string): string => engine.namesOf('services').get(id) ?? ''
-    const others = withOthers ? lastingGrants(state, requester, MOST_OTHER_GRANTS) : []
     return {
       routerIds,
       policyIds: [...passing], // differs: the original names no policies while there is no posture check at all
-      serviceName: nameOf(serviceId),
+      serviceName: engine.namesOf('services').get(serviceId) ?? '',
       positions: engine.positions(),
       lasts: isLasting(state, linking),
-      others: others.map((grant) => ({
-        serviceId: grant.serviceId,
-        access: accessOf(grant.type),
-        routerIds: [...grant.routerIds],
-        policyIds: [...grant.policyIds],
-        serviceName: nameOf(grant.serviceId),
-      })),
     }
   }
 

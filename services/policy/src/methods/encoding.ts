@@ -8,7 +8,4 @@ export function accessTypeOf(access: Access): AccessType {
   throw invalid('type', 'invalid session type', access)
 }
 
-export const accessOf = (type: AccessType): Access =>
-  type === 'Dial' ? Access.ACCESS_DIAL : Access.ACCESS_BIND
-
 export const jsonOf = (value: object): Buffer => Buffer.from(JSON.stringify(value))

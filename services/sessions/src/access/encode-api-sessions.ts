@@ -4,13 +4,7 @@ import { cuidAt, timeOfUuid } from '@overlay/store/kind-store'
 import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
 
 /** API sessions as routers get them, each encoded once for the full states of all routers. */
-export interface Encodings {
-  of(session: ApiSession): Uint8Array
-  /** It has changed, or ended. */
-  forget(session: ApiSession): void
-  /** They take as much memory as the sessions. */
-  forgetAll(): void
-}
+export type Encodings = Map<ApiSession, Uint8Array>
 
 /** wire: the original sends at most 100 sessions in one message of a full state. */
 export const SESSIONS_PER_MESSAGE = 100
@@ -34,17 +28,8 @@ export const joinEncodings = (encodings: readonly Uint8Array[]): Uint8Array =>
 
 const isFullState = encodeAdded(true, [])
 
-export function openEncodings(): Encodings {
-  const encodings = new Map<ApiSession, Uint8Array>()
-  return {
-    of(session) {
-      const known = encodings.get(session)
-      if (known) return known
-      const encoding = encodeAdded(false, [routerApiSession(session)])
-      encodings.set(session, encoding)
-      return encoding
-    },
-    forget: (session) => void encodings.delete(session),
-    forgetAll: () => encodings.clear(),
-  }
+export function encodingOf(encodings: Encodings, session: ApiSession): Uint8Array {
+  const encoding = encodings.get(session) ?? encodeAdded(false, [routerApiSession(session)])
+  encodings.set(session, encoding)
+  return encoding
 }

@@ -16,6 +16,7 @@ import type { ApiSessions } from './api-sessions.js'
 import {
   type Encodings,
   encodeAdded,
+  encodingOf,
   joinEncodings,
   routerApiSession,
   SESSIONS_PER_MESSAGE,
@@ -49,7 +50,7 @@ export interface FullStateDeps {
   /** Resolves when those of now are sent, or the signal is aborted. */
   readonly allSent: (signal: AbortSignal) => Promise<void>
   readonly placing: Pick<Placing, 'known'>
-  readonly encodings: Pick<Encodings, 'of'>
+  readonly encodings: Encodings
   readonly sessions: () => Pick<ApiSessions, 'catchUp'>
   readonly sync: SyncReport
 }
@@ -117,7 +118,7 @@ export function openFullStates({
     let some: Uint8Array[] = []
     for (const session of sessionsFor(routerId)) {
       if (one.isOver || channel.closed.aborted) return
-      some.push(encodings.of(session))
+      some.push(encodingOf(encodings, session))
       if (some.length < SESSIONS_PER_MESSAGE) continue
       sendBody(joinEncodings(some), false)
       some = []

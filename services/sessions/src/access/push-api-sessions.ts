@@ -9,7 +9,7 @@ import { type Audience, type Holder, openAudiences, type Routers } from '../doma
 import { DROP_ENCODINGS_MS, PUSH_PAUSES, REPEAT_REMOVAL_MS } from '../domain/limits.js'
 import type { EndedSession } from '../store/ended-session.js'
 import type { ApiSessionListener, ApiSessions } from './api-sessions.js'
-import { openEncodings } from './encode-api-sessions.js'
+import type { Encodings } from './encode-api-sessions.js'
 import { isUsable, openFullStates } from './full-states.js'
 import { openPlacing, type PlacingDeps } from './granted-routers.js'
 import { type Addressed, openSessionMessages } from './session-messages.js'
@@ -53,7 +53,7 @@ interface Move {
 export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Push {
   const routers = new Set<RouterChannel>()
   const audiences = openAudiences()
-  const encodings = openEncodings()
+  const encodings: Encodings = new Map()
   const messages = openSessionMessages(() => routers)
   const placing = openPlacing(
     { ...deps, audiences },
@@ -78,7 +78,7 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
   let running: Promise<void> | undefined
 
   const dropping = setInterval(() => {
-    if (!states.any()) encodings.forgetAll()
+    if (!states.any()) encodings.clear() // they take as much memory as the sessions
   }, DROP_ENCODINGS_MS)
   const forgetting = setInterval(() => {
     recent = new Set()
@@ -213,13 +213,13 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
       if (isUsable(session)) hold(session)
     },
     updated(session) {
-      encodings.forget(session)
+      encodings.delete(session)
       if (!holderOf(session)) {
         if (isUsable(session)) hold(session)
       } else if (!added.has(session)) updated.add(session)
     },
     removed(session) {
-      encodings.forget(session)
+      encodings.delete(session)
       const holder = audiences.remove(session)
       if (!holder) return
       if (holder.sessions.size === 0) placing.removed(holder)

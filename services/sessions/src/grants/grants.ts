@@ -1,7 +1,6 @@
 import { metrics } from '@overlay/process'
 import {
   Access,
-  type AuthorizeResponse,
   type Context,
   type Methods,
   type PolicyServiceService,
@@ -9,9 +8,19 @@ import {
   type Positions,
 } from '@overlay/rpc'
 import { isAtLeast, latest } from '@overlay/store/change-log'
-import { GRANTS_BYTES } from '../domain/limits.js'
-import { type Entries, type Grant, openEntries } from './grant-cache.js'
+import { LRUCache } from 'lru-cache'
+import { GRANT_ENTRY_BYTES, GRANTS_BYTES } from '../domain/limits.js'
 import type { GrantWatch } from './watch-grants.js'
+
+/** The right to dial or bind a service, as policy has granted it. */
+export interface Grant {
+  readonly serviceName: string
+  /** The policies that grant it. */
+  readonly policyIds: readonly string[]
+  readonly routerIds: readonly string[]
+  /** As of these positions. */
+  readonly positions: Positions
+}
 
 /** An access of an API session. */
 export interface AccessQuestion {
@@ -30,7 +39,7 @@ export interface Grants {
   ask(question: AccessQuestion, context: Context): Promise<Grant>
   /** A change that can revoke access is about to be recorded: older grants are no longer valid. */
   revoked(schema: string, at: Position): void
-  readonly entries: Entries
+  readonly bytes: number
 }
 
 /** The schemas whose changes change grants. */
@@ -52,9 +61,14 @@ interface Flight {
 export function openGrants(
   policy: Pick<Methods<PolicyServiceService>, 'authorize'>,
   watch: Omit<GrantWatch, keyof AsyncDisposable>,
-  { maxBytes = GRANTS_BYTES, onDrop = () => undefined }: GrantOptions = {},
+  maxBytes = GRANTS_BYTES,
 ): Grants {
-  const entries = openEntries(maxBytes, onDrop)
+  /** By identity, then by type and service. */
+  const cache = new LRUCache<string, ReadonlyMap<string, Grant>>({
+    maxSize: maxBytes,
+    sizeCalculation: (grants) =>
+      [...grants.values()].reduce((sum, grant) => sum + bytesOf(grant), GRANT_ENTRY_BYTES),
+  })
   const flights = new Set<Flight>()
   const revocations: Record<string, Position> = {}
   const requests = { hit: 0, miss: 0 }
@@ -62,45 +76,30 @@ export function openGrants(
   watch.onChange((ids) => {
     for (const flight of flights)
       if (ids === 'all' || ids.includes(flight.identityId)) flight.isDropped = true
-    if (ids === 'all') entries.dropAll()
-    else for (const id of ids) entries.drop(id)
+    if (ids === 'all') cache.clear()
+    else for (const id of ids) cache.delete(id)
   })
   watch.onMessage(() => {
     for (const result of ['hit', 'miss'] as const) {
       metrics.cacheRequests.inc({ cache: 'grants', result }, requests[result])
       requests[result] = 0
     }
-    metrics.cacheBytes.set({ cache: 'grants' }, entries.bytes)
+    metrics.cacheBytes.set({ cache: 'grants' }, cache.calculatedSize)
   })
   const hasReached = (at: Positions, written: Positions): boolean =>
     SCHEMAS.every(
       (schema) => isAtLeast(at[schema], written[schema]) && isAtLeast(at[schema], revocations[schema]),
     )
 
-  function keep(identityId: string, answer: AuthorizeResponse, key: string, grant: Grant): void {
-    const entry = entries.open(identityId)
-    const put = (key: string, grant: Grant): void => {
-      if (!entry.grants.has(key)) entries.grow(entry, bytesOf(grant))
-      entry.grants.set(key, grant)
-    }
-    put(key, grant)
-    const routers = sharedLists()
-    for (const { serviceId, access, serviceName, policyIds, routerIds } of answer.others) {
-      const type = access === accesses.Dial ? 'Dial' : 'Bind'
-      const { positions } = grant
-      put(keyOf({ type, serviceId }), { serviceName, policyIds, routerIds: routers(routerIds), positions })
-    }
-  }
-
   return {
-    entries,
+    get bytes() {
+      return cache.calculatedSize
+    },
     revoked(schema, at) {
       revocations[schema] = at
     },
     find(question, written) {
-      const grant = watch.isFresh()
-        ? entries.get(question.identityId)?.grants.get(keyOf(question))
-        : undefined
+      const grant = watch.isFresh() ? cache.get(question.identityId)?.get(keyOf(question)) : undefined
       const isValid =
         grant !== undefined &&
         (hasReached(watch.positions(), written) || hasReached(grant.positions, written))
@@ -109,24 +108,19 @@ export function openGrants(
     },
     async ask({ identityId, apiSessionId, serviceId, type, isAdmin }, context) {
       const received = watch.isFresh() ? watch.positions() : undefined
-      const entry = entries.get(identityId)
-      const withOthers = received !== undefined && entry?.hasOthers === false // many have one session only
-      if (entry && withOthers) entry.hasOthers = true
-      const flight = { identityId, isDropped: false }
+      const flight: Flight = { identityId, isDropped: false }
       flights.add(flight)
       try {
-        const answer = await policy.authorize(
-          { identityId, apiSessionId, serviceId, access: accesses[type], isAdmin, withOthers },
+        const { lasts, ...grant } = await policy.authorize(
+          { identityId, apiSessionId, serviceId, access: accesses[type], isAdmin },
           received ? { ...context, positions: latest(context.positions, received) } : context,
         )
-        const { serviceName, policyIds, routerIds, positions } = answer
-        const grant = { serviceName, policyIds, routerIds, positions }
         // a replica that is behind the stream may have answered
         const isBehind =
-          !received || SCHEMAS.some((schema) => !isAtLeast(positions[schema], received[schema]))
-        if (answer.lasts && !isBehind && !flight.isDropped)
-          keep(identityId, answer, keyOf({ type, serviceId }), grant)
-        else if (entry && withOthers) entry.hasOthers = false
+          !received || SCHEMAS.some((schema) => !isAtLeast(grant.positions[schema], received[schema]))
+        if (lasts && !isBehind && !flight.isDropped)
+          // a new map: the cache measures only values that are new to it
+          cache.set(identityId, new Map(cache.get(identityId)).set(keyOf({ type, serviceId }), grant))
         return grant
       } finally {
         flights.delete(flight)
@@ -135,21 +129,5 @@ export function openGrants(
   }
 }
 
-export interface GrantOptions {
-  readonly maxBytes?: number
-  readonly onDrop?: Parameters<typeof openEntries>[1]
-}
-
-/** Equal lists of one answer take room once. */
-function sharedLists(): (list: readonly string[]) => readonly string[] {
-  const lists = new Map<string, readonly string[]>()
-  return (list) => {
-    const key = list.join()
-    const shared = lists.get(key) ?? list
-    lists.set(key, shared)
-    return shared
-  }
-}
-
 const bytesOf = ({ serviceName, policyIds, routerIds }: Grant): number =>
-  300 + serviceName.length + 60 * policyIds.length + 8 * routerIds.length
+  300 + serviceName.length + 60 * policyIds.length + 60 * routerIds.length

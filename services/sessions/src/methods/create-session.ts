@@ -49,7 +49,7 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
     const written = callContext.positions
 
     let grant = grants.find(question, written)
-    const existing = grant && held.find(identityId, question, written.sessions)
+    const existing = grant && held.find(question, written.sessions)
     if (grant && existing) {
       const routers = await edgeRouters(grant.routerIds, written.sessions)
       return { json: response(existing, grant.serviceName, routers) }

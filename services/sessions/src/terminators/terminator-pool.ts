@@ -13,7 +13,7 @@ import {
 } from '../store/terminator-candidate.js'
 import { actorOf } from './actor.js'
 import type { ServiceDirectory } from './service-directory.js'
-import { openStrategies } from './strategies/strategies.js'
+import { strategies } from './strategies.js'
 import type { TerminatorUpdate } from './update-terminators.js'
 
 /** A terminator that a circuit can end at. */
@@ -76,7 +76,6 @@ export interface PoolDeps {
  */
 export function terminatorPool(deps: PoolDeps): TerminatorPool {
   const { db, replicaId, services, costs, update, remove, random = Math.random } = deps
-  const strategies = openStrategies()
   const read = batch<DialedInstance, readonly CandidateRow[]>(async (instances) => {
     const found: CandidateRow[][] = instances.map(() => [])
     for (const row of await candidatesOf(db, instances, replicaId, MAX_CANDIDATES))

@@ -45,6 +45,13 @@ export function losesCheck(
 export const requiredChecks = (state: State, policyId: string): Check[] =>
   requiredCheckIds(state, policyId).flatMap((id) => state.checkContents.get(id)?.check ?? [])
 
+/**
+ * Whether the evaluation of these policies changes only with changes that name the identity. False: one of them asks for
+ * the second factor, which counts for one API session, and lapses by time.
+ */
+export const isLasting = (state: State, policyIds: readonly string[]): boolean =>
+  policyIds.every((id) => requiredChecks(state, id).every(({ typeId }) => typeId !== 'MFA'))
+
 /** The policies whose checks the endpoint passes, and the checks that it fails of the others. */
 export function evaluatePolicies(
   state: State,

@@ -69,8 +69,6 @@ export interface AuthorizeRequest {
   /** an administrator sees every service, but may not use every one */
   isAdmin: boolean;
   apiSessionId: string;
-  /** the answer is to contain other grants of the identity */
-  withOthers: boolean;
 }
 
 export interface AuthorizeResponse {
@@ -82,21 +80,11 @@ export interface AuthorizeResponse {
   positions: { [key: string]: Position };
   /** The decision holds until `WatchHeaders` names the identity. False: it depends on the time, or on the API session. */
   lasts: boolean;
-  /** some of those that last, if they were asked for */
-  others: Grant[];
 }
 
 export interface AuthorizeResponse_PositionsEntry {
   key: string;
   value: Position | undefined;
-}
-
-export interface Grant {
-  serviceId: string;
-  access: Access;
-  routerIds: string[];
-  policyIds: string[];
-  serviceName: string;
 }
 
 export interface GetHeaderRequest {
@@ -244,7 +232,7 @@ export interface PostureOf {
 }
 
 function createBaseAuthorizeRequest(): AuthorizeRequest {
-  return { identityId: "", serviceId: "", access: 0, isAdmin: false, apiSessionId: "", withOthers: false };
+  return { identityId: "", serviceId: "", access: 0, isAdmin: false, apiSessionId: "" };
 }
 
 export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
@@ -263,9 +251,6 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
     }
     if (message.apiSessionId !== "") {
       writer.uint32(42).string(message.apiSessionId);
-    }
-    if (message.withOthers !== false) {
-      writer.uint32(48).bool(message.withOthers);
     }
     return writer;
   },
@@ -323,14 +308,6 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
             message.apiSessionId = reader.string();
             continue;
           }
-          case 6: {
-            if (tag !== 48) {
-              break;
-            }
-
-            message.withOthers = reader.bool();
-            continue;
-          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -366,11 +343,6 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
         : isSet(object.api_session_id)
         ? globalThis.String(object.api_session_id)
         : "",
-      withOthers: isSet(object.withOthers)
-        ? globalThis.Boolean(object.withOthers)
-        : isSet(object.with_others)
-        ? globalThis.Boolean(object.with_others)
-        : false,
     };
   },
 
@@ -391,9 +363,6 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
     if (message.apiSessionId !== "") {
       obj.apiSessionId = message.apiSessionId;
     }
-    if (message.withOthers !== false) {
-      obj.withOthers = message.withOthers;
-    }
     return obj;
   },
 
@@ -407,13 +376,12 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
     message.access = object.access ?? 0;
     message.isAdmin = object.isAdmin ?? false;
     message.apiSessionId = object.apiSessionId ?? "";
-    message.withOthers = object.withOthers ?? false;
     return message;
   },
 };
 
 function createBaseAuthorizeResponse(): AuthorizeResponse {
-  return { routerIds: [], policyIds: [], serviceName: "", positions: {}, lasts: false, others: [] };
+  return { routerIds: [], policyIds: [], serviceName: "", positions: {}, lasts: false };
 }
 
 export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
@@ -432,9 +400,6 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
     });
     if (message.lasts !== false) {
       writer.uint32(40).bool(message.lasts);
-    }
-    for (const v of message.others) {
-      Grant.encode(v!, writer.uint32(50).fork()).join();
     }
     return writer;
   },
@@ -495,14 +460,6 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
             message.lasts = reader.bool();
             continue;
           }
-          case 6: {
-            if (tag !== 50) {
-              break;
-            }
-
-            message.others.push(Grant.decode(reader, reader.uint32()));
-            continue;
-          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -547,9 +504,6 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
         )
         : {},
       lasts: isSet(object.lasts) ? globalThis.Boolean(object.lasts) : false,
-      others: globalThis.Array.isArray(object?.others)
-        ? object.others.map((e: any) => Grant.fromJSON(e))
-        : [],
     };
   },
 
@@ -576,9 +530,6 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
     if (message.lasts !== false) {
       obj.lasts = message.lasts;
     }
-    if (message.others?.length) {
-      obj.others = message.others.map((e) => Grant.toJSON(e));
-    }
     return obj;
   },
 
@@ -600,7 +551,6 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
       {},
     );
     message.lasts = object.lasts ?? false;
-    message.others = object.others?.map((e) => Grant.fromPartial(e)) || [];
     return message;
   },
 };
@@ -692,155 +642,6 @@ export const AuthorizeResponse_PositionsEntry: MessageFns<AuthorizeResponse_Posi
     message.value = (object.value !== undefined && object.value !== null)
       ? Position.fromPartial(object.value)
       : undefined;
-    return message;
-  },
-};
-
-function createBaseGrant(): Grant {
-  return { serviceId: "", access: 0, routerIds: [], policyIds: [], serviceName: "" };
-}
-
-export const Grant: MessageFns<Grant> = {
-  encode(message: Grant, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.serviceId !== "") {
-      writer.uint32(10).string(message.serviceId);
-    }
-    if (message.access !== 0) {
-      writer.uint32(16).int32(message.access);
-    }
-    for (const v of message.routerIds) {
-      writer.uint32(26).string(v!);
-    }
-    for (const v of message.policyIds) {
-      writer.uint32(34).string(v!);
-    }
-    if (message.serviceName !== "") {
-      writer.uint32(42).string(message.serviceName);
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): Grant {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseGrant();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.serviceId = reader.string();
-            continue;
-          }
-          case 2: {
-            if (tag !== 16) {
-              break;
-            }
-
-            message.access = reader.int32() as any;
-            continue;
-          }
-          case 3: {
-            if (tag !== 26) {
-              break;
-            }
-
-            message.routerIds.push(reader.string());
-            continue;
-          }
-          case 4: {
-            if (tag !== 34) {
-              break;
-            }
-
-            message.policyIds.push(reader.string());
-            continue;
-          }
-          case 5: {
-            if (tag !== 42) {
-              break;
-            }
-
-            message.serviceName = reader.string();
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  fromJSON(object: any): Grant {
-    return {
-      serviceId: isSet(object.serviceId)
-        ? globalThis.String(object.serviceId)
-        : isSet(object.service_id)
-        ? globalThis.String(object.service_id)
-        : "",
-      access: isSet(object.access) ? accessFromJSON(object.access) : 0,
-      routerIds: globalThis.Array.isArray(object?.routerIds)
-        ? object.routerIds.map((e: any) => globalThis.String(e))
-        : globalThis.Array.isArray(object?.router_ids)
-        ? object.router_ids.map((e: any) => globalThis.String(e))
-        : [],
-      policyIds: globalThis.Array.isArray(object?.policyIds)
-        ? object.policyIds.map((e: any) => globalThis.String(e))
-        : globalThis.Array.isArray(object?.policy_ids)
-        ? object.policy_ids.map((e: any) => globalThis.String(e))
-        : [],
-      serviceName: isSet(object.serviceName)
-        ? globalThis.String(object.serviceName)
-        : isSet(object.service_name)
-        ? globalThis.String(object.service_name)
-        : "",
-    };
-  },
-
-  toJSON(message: Grant): unknown {
-    const obj: any = {};
-    if (message.serviceId !== "") {
-      obj.serviceId = message.serviceId;
-    }
-    if (message.access !== 0) {
-      obj.access = accessToJSON(message.access);
-    }
-    if (message.routerIds?.length) {
-      obj.routerIds = message.routerIds;
-    }
-    if (message.policyIds?.length) {
-      obj.policyIds = message.policyIds;
-    }
-    if (message.serviceName !== "") {
-      obj.serviceName = message.serviceName;
-    }
-    return obj;
-  },
-
-  create<I extends Exact<DeepPartial<Grant>, I>>(base?: I): Grant {
-    return Grant.fromPartial(base ?? ({} as any));
-  },
-  fromPartial<I extends Exact<DeepPartial<Grant>, I>>(object: I): Grant {
-    const message = createBaseGrant();
-    message.serviceId = object.serviceId ?? "";
-    message.access = object.access ?? 0;
-    message.routerIds = object.routerIds?.map((e) => e) || [];
-    message.policyIds = object.policyIds?.map((e) => e) || [];
-    message.serviceName = object.serviceName ?? "";
     return message;
   },
 };

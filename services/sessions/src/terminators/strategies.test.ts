@@ -1,7 +1,7 @@
 import { type TerminatorStrategy, terminatorStrategies } from '@overlay/model'
 import { expect, test } from 'vitest'
-import { bestOf, type Precedence } from '../../domain/terminator-precedence.js'
-import { openStrategies } from './strategies.js'
+import { bestOf, type Precedence } from '../domain/terminator-precedence.js'
+import { strategies } from './strategies.js'
 
 const candidate = (id: string, cost: number, precedence: Precedence = 'default') => ({ id, cost, precedence })
 
@@ -12,7 +12,7 @@ const select = (
   stickinessToken = '',
 ) => {
   const dial = { serviceId: 's', instanceId: '', stickinessToken, random: () => random }
-  return openStrategies()[strategy].choose(bestOf(candidates), dial)?.id
+  return strategies[strategy].choose(bestOf(candidates), dial)?.id
 }
 
 const mixed = [
