@@ -1,3 +1,4 @@
+import { withClient } from '@overlay/launcher/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { TestRouter } from '../router/router.js'
 import {
@@ -142,6 +143,27 @@ test('a router that belongs to no policy of the service is refused', async () =>
   const restore = await restrict('service-edge-router-policies', [near, far])
   const sdk = await traffic.connect(client.member, other)
   await expect(sdk.dial(client.session.token)).rejects.toThrow('invalid edge router for session')
+  await restore()
+})
+
+test('a router that belongs to no policy is refused while policy cannot reach the newest commits of identity', async () => {
+  const host = await traffic.hosted('silent-identity', far)
+  const other = await traffic.router('outside')
+  const client = await traffic.dialed(host.serviceId, near)
+  const restore = await restrict('service-edge-router-policies', [near, far])
+  const sdk = await traffic.connect(client.member, other)
+  const { databaseUrl, processes } = traffic.network
+  const move = (by: number) =>
+    withClient(databaseUrl, (db) => db.query(`update identity.stream set number = number + ${by}`))
+  const identity = processes.get('identity')?.pid() ?? 0
+  process.kill(identity, 'SIGSTOP')
+  try {
+    await move(1) // as by a commit just before it hung
+    await expect(sdk.dial(client.session.token)).rejects.toThrow('invalid edge router for session')
+  } finally {
+    await move(-1)
+    process.kill(identity, 'SIGCONT')
+  }
   await restore()
 })
 

@@ -147,8 +147,8 @@ export const PRUNE_ENDED_MS = 60_000
 export const FOLLOW_PAUSES = { firstMs: 50, longestMs: 2000 }
 /** Minutes for which tokens of ended sessions are stored. Above the lag of any follower. */
 export const ENDED_SESSIONS_KEPT_MINUTES = 10
-/** Milliseconds for a call that a claim of a router needs. Its client waits for it. */
-export const VERIFY_ACCESS_MS = 2000
+/** Milliseconds for a call that a claim of a router needs. Its client waits for it. Must be above the two seconds after which policy answers from the memory that it has. */
+export const VERIFY_ACCESS_MS = 3000
 /** Milliseconds until a removal is sent again. Routers handle messages in parallel: a removal may overtake the message that adds the session. */
 export const REPEAT_REMOVAL_MS = 2000
 /** Milliseconds between two drops of encoded sessions, which take as much memory as the sessions. */
