@@ -26,7 +26,7 @@ import { mount } from './http/pipeline.js'
 import { accessLog, keepRequest } from './http/request-log.js'
 import { listen } from './http/server.js'
 import { openShares } from './http/shares.js'
-import { aboutOf, SERVER_NAME } from './http/version.js'
+import { describeProgram, SERVER_NAME } from './http/version.js'
 import {
   BODY_BYTES,
   BODY_MS,
@@ -60,7 +60,7 @@ export async function runGateway(env: NodeJS.ProcessEnv, process: PartProcess): 
   const settings = readSettings(gatewaySettings, env)
   const log = openLog('gateway', { level: settings.logLevel, format: settings.logFormat })
   await using _tracing = await process.begin({ name: 'overlay-gateway', settings, log })
-  const about = aboutOf(fileURLToPath(import.meta.url))
+  const program = describeProgram(fileURLToPath(import.meta.url))
   await process.dropRights()
 
   using tls = await openTls(settings.tls, 'gateway', log)
@@ -75,11 +75,11 @@ export async function runGateway(env: NodeJS.ProcessEnv, process: PartProcess): 
   const { address, console, redirects, logoutRedirects } = settings
   await using caches = openCaches(services, writePositions, log, address)
   let isServing = false
-  const health = gatewayHealth(caches.partStates, () => isServing)
+  const health = gatewayHealth(caches.componentStates, () => isServing)
   await using _ops = await process.serveOps('gateway', settings.opsListen, { log, health })
   const probes = grpcHealth('gateway', health, log)
   await using _health = await serveGrpcHealth(settings.grpcHealthListen, probes, log)
-  const apis = apisOf({ services, caches, address, about, log })
+  const apis = apisOf({ services, caches, address, program, log })
   const oidc = oidcApi({ services, caches, address, redirects, logoutRedirects, log })
   const status = statusApi({
     services,
@@ -118,7 +118,7 @@ export async function runGateway(env: NodeJS.ProcessEnv, process: PartProcess): 
     proxies: settings.proxyProtocolFrom ?? new BlockList(),
     noteRefused: boundedLines(log, 'connection refused'),
   }
-  // others accept at the same address while a part of this process still loads
+  // others accept at the same address while a component of this process still loads
   if (local) await Promise.all(Object.values(peers).map((service) => service.found()))
   await using events = openEventSource(services.sessions, log)
   await using changes = openChangeSource((query, context) => readAudit(services, query, context), log)

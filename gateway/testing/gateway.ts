@@ -89,14 +89,14 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
   const caches = openCaches(services, writePositions, { warn: () => undefined }, address)
   const accessRecords: AccessRecord[] = []
   let isClosing = false
-  const about = { revision: 'r', buildDate: '2026-01-01 00:00:00', runtimeVersion: 'r' }
+  const program = { revision: 'r', buildDate: '2026-01-01 00:00:00', runtimeVersion: 'r' }
   const logged: object[] = []
   const log = { info: (facts: object, message: string) => void logged.push({ ...facts, message }) }
   const apis = apisOf({
     services,
     caches,
     address,
-    about,
+    program,
     log,
   })
   const [redirects, logoutRedirects] = [

@@ -73,7 +73,7 @@ async function firing({ series, at = '10m', interval = scrape, fire }: Case): Pr
 }
 
 const passes = expect.stringContaining('SUCCESS')
-const of = { job: 'overlay', namespace: 'overlay', process: 'policy-1', part: 'policy' }
+const of = { job: 'overlay', namespace: 'overlay', process: 'policy-1', component: 'policy' }
 const labels = (more: Readonly<Record<string, string>> = {}) =>
   `{${Object.entries({ ...of, ...more })
     .map(([name, value]) => `${name}="${value}"`)
@@ -156,29 +156,31 @@ const cases: readonly Case[] = [
     fire: { OverlayLoadFails: 1 },
   },
   {
-    name: 'all parts',
-    series: Object.fromEntries(parts.map((part) => [`up${labels({ part, process: `${part}-1` })}`, '1x60'])),
-    fire: { OverlayNothingScraped: 0, OverlayPartMissing: 0, OverlayProcessDown: 0 },
+    name: 'all components',
+    series: Object.fromEntries(
+      parts.map((part) => [`up${labels({ component: part, process: `${part}-1` })}`, '1x60']),
+    ),
+    fire: { OverlayNothingScraped: 0, OverlayComponentMissing: 0, OverlayProcessDown: 0 },
   },
   {
-    name: 'a part without a process, in one of two namespaces',
+    name: 'a component without a process, in one of two namespaces',
     series: Object.fromEntries(
       parts.flatMap((part) => [
-        [`up${labels({ part, process: `${part}-1` })}`, part === 'pki' ? '1x10' : '1x60'],
-        [`up${labels({ namespace: 'other', part, process: `${part}-1` })}`, '1x60'],
+        [`up${labels({ component: part, process: `${part}-1` })}`, part === 'pki' ? '1x10' : '1x60'],
+        [`up${labels({ namespace: 'other', component: part, process: `${part}-1` })}`, '1x60'],
       ]),
     ),
     at: '14m',
-    fire: { OverlayNothingScraped: 0, OverlayPartMissing: 1 },
+    fire: { OverlayNothingScraped: 0, OverlayComponentMissing: 1 },
   },
   {
-    name: 'the processes of a launcher, which have no parts',
+    name: 'the processes of a launcher, which have no components',
     series: {
       'up{job="overlay",instance="127.0.0.1:9962"}': '1x60',
       'overlay_process_up{job="overlay",process="overlay"}': '1x30 0x30',
     },
     at: '14m',
-    fire: { OverlayNothingScraped: 0, OverlayPartMissing: 0, OverlayProcessDown: 1 },
+    fire: { OverlayNothingScraped: 0, OverlayComponentMissing: 0, OverlayProcessDown: 1 },
   },
   { name: 'nothing', series: {}, fire: { OverlayNothingScraped: 1 } },
 ]

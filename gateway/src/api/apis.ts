@@ -3,7 +3,7 @@ import type { GatewayCaches } from '../cache/caches.js'
 import type { Services } from '../clients/services.js'
 import type { MountedApi, RequestContext } from '../http/exchange.js'
 import { type Api, isClosed, rootOf } from '../http/paths.js'
-import type { About } from '../http/version.js'
+import type { ProgramInfo } from '../http/version.js'
 import { type AuditLog, changes } from './audit.js'
 import { authenticate } from './authenticate.js'
 import { caCertificates, cas } from './cas.js'
@@ -27,20 +27,20 @@ export interface ApisOptions {
   readonly services: Services
   readonly caches: GatewayCaches
   readonly address: string
-  readonly about: About
+  readonly program: ProgramInfo
   readonly log: AuditLog
 }
 
 /** All APIs: their operations and handlers. */
-export function apisOf({ services, caches, address, about, log }: ApisOptions): readonly MountedApi<Api>[] {
+export function apisOf({ services, caches, address, program, log }: ApisOptions): readonly MountedApi<Api>[] {
   const docs = documents(address, () => apis)
   const everywhere: Handlers = {
     ...Object.assign({}, ...[...kinds.values()].map((entity) => uniform(entity, services))),
     ...uniform(transitRouter, services, 'routers'), // wire: the same collection under two names
-    ...info(address, about),
+    ...info(address, program),
     ...caCertificates(services.pki, caches.onKeys),
     ...cas(services),
-    ...specs(docs, about),
+    ...specs(docs, program),
     ...apiSessions(services),
     ...authenticate(services, caches.sessions),
     ...current(services, caches),
@@ -90,7 +90,7 @@ export function apisOf({ services, caches, address, about, log }: ApisOptions): 
   ]
   return apis.map((mounted) => ({
     ...mounted,
-    // wire: beside the published operations
+    // wire: besides the published operations
     operations: {
       ...mounted.operations,
       'GET /swagger.json': isClosed(mounted.root) ? ('partial' as const) : ('none' as const),

@@ -23,11 +23,11 @@ import {
 } from '@overlay/store/audit'
 import { type AuditQuery, isSchema, readAudit, readAuditedChange } from '../clients/read-audit.js'
 import type { Services } from '../clients/services.js'
-import { around } from '../http/answer.js'
 import { callContext, freshCallContext } from '../http/calls.js'
+import { sendData } from '../http/envelope.js'
 import type { Parameter, RequestContext } from '../http/exchange.js'
 import { queryOf } from '../http/query.js'
-import { forbidStoring, send, sendParts } from '../http/send.js'
+import { forbidStoring, sendParts } from '../http/send.js'
 import { DEFAULT_AUDIT_PAGE, MAX_AUDIT_PAGE, MAX_EXPORTS } from '../limits.js'
 import type { Handlers } from './operations.js'
 
@@ -40,22 +40,22 @@ const LINES = 'application/x-ndjson'
 const filter: Parameter = {
   name: 'filter',
   type: 'string',
-  about:
+  description:
     'Which changes, in the filter language: timestamp, eventType, kind, entityId, entityName, previousName, authorId, authorName, requestId, sourceAddress.',
 }
 const after: Parameter = {
   name: 'after',
   type: 'string',
-  about: 'A cursor: only later changes, oldest first.',
+  description: 'A cursor: only later changes, oldest first.',
 }
 const listParameters: readonly Parameter[] = [
   filter,
   after,
-  { name: 'before', type: 'string', about: 'A cursor: only earlier changes, newest first.' },
+  { name: 'before', type: 'string', description: 'A cursor: only earlier changes, newest first.' },
   {
     name: 'limit',
     type: 'integer',
-    about: `Changes at most, 1 to ${MAX_AUDIT_PAGE}. Without it ${DEFAULT_AUDIT_PAGE}.`,
+    description: `Changes at most, 1 to ${MAX_AUDIT_PAGE}. Without it ${DEFAULT_AUDIT_PAGE}.`,
   },
 ]
 
@@ -107,7 +107,7 @@ export function changes(services: Pick<Services, 'auditOf'>, log: AuditLog): Han
         if (page.changes.length > 0) yield Buffer.from(`${page.changes.map(({ json }) => json).join('\n')}\n`)
         count += page.changes.length
         const { next } = page
-        // a place that does not move: nothing later is settled yet
+        // a cursor that does not move: nothing later is settled yet
         if (!next || comparePlaces(next, end) >= 0 || (behind && comparePlaces(next, behind) <= 0)) {
           isComplete = true
           return
@@ -139,25 +139,25 @@ export function changes(services: Pick<Services, 'auditOf'>, log: AuditLog): Han
   return {
     'GET /changes': {
       query: listParameters,
-      about: { data: list, bare: true },
+      response: { data: list, bare: true },
       handle: async (c) => {
         const query = queryIn(c)
         const { changes, next } = await readAudit(services, query, callContext(c))
         forbidStoring(c)
         const meta = { limit: query.limit, next: next ? cursorOf(next) : null }
-        const data = changes.map(({ json }) => json).join()
-        return send(c, 200, `{"data":[${data}],"meta":${JSON.stringify(meta)}}`)
+        const data = Buffer.from(`[${changes.map(({ json }) => json).join()}]`)
+        return sendData(c, data, 200, JSON.stringify(meta))
       },
     },
 
     'GET /changes/{id}': {
-      about: { data: change },
+      response: { data: change },
       handle: async (c, { id }) => {
         const { schema, id: number } = changeNamed(id)
         if (!isSchema(schema)) throw unknownChange(id)
         const json = await readAuditedChange(services, { schema, id: number }, callContext(c))
         forbidStoring(c)
-        return send(c, 200, around('{"data":', json, ',"meta":{}}'))
+        return sendData(c, json)
       },
     },
 

@@ -2,14 +2,14 @@ import type { IncomingMessage } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { clientAddressOf } from '@overlay/process/tls'
 import { type ApiSession, type AuthenticateRequest, type Context, Fault } from '@overlay/rpc'
-import { sessionJson } from '../cache/session.js'
+import { renderSession } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
-import { detail } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { peerCertificates, peerLeaf } from '../http/connection.js'
-import { type BodySpec, type RequestContext, takes } from '../http/exchange.js'
+import { sendData } from '../http/envelope.js'
+import { acceptBody, type BodySpec, type RequestContext } from '../http/exchange.js'
 import { queryOf } from '../http/query.js'
 import { credentialsOf } from '../http/session.js'
 import { addHeader } from '../http/write.js'
@@ -19,14 +19,14 @@ import { apiSessionSchema } from './wire-schemas.js'
 
 /** Logins, by all methods. Both APIs have them. */
 export const authenticate = ({ identity }: Services, sessions: Sessions): Handlers => ({
-  'POST /authenticate': takes(
+  'POST /authenticate': acceptBody(
     login,
     async (c, _, body) => {
       const opened = await logIn(identity, c, queryOf(c).get('method') ?? '', body)
       const session = sessions.add(opened)
       c.env.reportedSession = session
       addHeader(c, 'zt-session', opened.token)
-      return detail(c, sessionJson(session))
+      return sendData(c, renderSession(session))
     },
     {
       query: [
@@ -35,10 +35,10 @@ export const authenticate = ({ identity }: Services, sessions: Sessions): Handle
           type: 'string',
           required: true,
           oneOf: ['password', 'cert', 'ext-jwt'],
-          about: 'How the caller proves who it is.',
+          description: 'How the caller proves who it is.',
         },
       ],
-      about: { data: apiSessionSchema, envelope: 'currentApiSessionDetailEnvelope', fails: [401] },
+      response: { data: apiSessionSchema, envelope: 'currentApiSessionDetailEnvelope', fails: [401] },
     },
   ),
 })
@@ -73,11 +73,11 @@ export function logIn(
 
 /**
  * Throws `err`. Clients that repeat a login at once after 429, regardless of `Retry-After`, would otherwise take most of
- * the time of the processor from the logins that have a place in the queue.
+ * the time of the processor from the logins that are queued.
  */
 async function refusedSlowly(err: unknown, context: Context): Promise<never> {
   if (err instanceof Fault && err.code === 'SERVER_TOO_MANY_REQUESTS')
-    await pause(HELD_LOGIN_MS, undefined, { signal: context.signal }).catch(() => undefined) // the client has gone
+    await pause(HELD_LOGIN_MS, undefined, { signal: context.signal }).catch(() => undefined) // the client has disconnected
   throw err
 }
 

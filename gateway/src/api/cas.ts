@@ -3,10 +3,10 @@ import { Fault, type Methods, type PkiServiceService, type Positions } from '@ov
 import { derOf, encode, objectId, sequence, tag } from '@overlay/x509'
 import type { GatewayCaches } from '../cache/caches.js'
 import type { Services } from '../clients/services.js'
-import { empty } from '../http/answer.js'
 import { raw } from '../http/body.js'
 import { callContext, callContextAt } from '../http/calls.js'
-import { takes } from '../http/exchange.js'
+import { sendEmpty } from '../http/envelope.js'
+import { acceptBody } from '../http/exchange.js'
 import { contentTypeOf } from '../http/negotiate.js'
 import { send } from '../http/send.js'
 import { write } from '../http/write.js'
@@ -18,13 +18,13 @@ const JWT = 'application/jwt'
 
 /** Special operations on certificate authorities. */
 export const cas = ({ pki }: Services): Handlers => ({
-  'POST /cas/{id}/verify': takes(
+  'POST /cas/{id}/verify': acceptBody(
     raw('certificate', [TEXT, 'application/json'], true),
     async (c, { id }, body) => {
       // wire: JSON is an accepted content type, but not a certificate
       if (contentTypeOf(c.env.incoming) !== TEXT) throw new Fault('COULD_NOT_PARSE_BODY')
       await pki.verifyCa({ id, certificatePem: body.toString() }, callContext(c))
-      return empty(c)
+      return sendEmpty(c)
     },
   ),
 

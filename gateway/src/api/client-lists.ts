@@ -14,12 +14,12 @@ import type { Headers, PolicyHeader } from '../cache/headers.js'
 import type { ServiceLists } from '../cache/service-lists.js'
 import { sessionOf } from '../cache/session.js'
 import type { Services } from '../clients/services.js'
-import { detail } from '../http/answer.js'
 import { callContext } from '../http/calls.js'
+import { sendData } from '../http/envelope.js'
 import type { RequestContext } from '../http/exchange.js'
 import { sendPrepared } from '../http/send.js'
-import { byRole, list, listRequest, paging } from './list.js'
 import type { Handlers } from './operations.js'
+import { byRole, paging, readListRequest, sendList } from './send-list.js'
 import { perspectiveOf } from './uniform.js'
 
 const asClient = Perspective.fromPartial({ asClient: true })
@@ -39,27 +39,32 @@ export function clientLists({ entitiesOf }: Services): Handlers {
   return {
     'GET /current-identity/edge-routers': {
       query: [...paging, ...byRole],
-      about: { data: clientSchemaOf(edgeRouter), page: true },
+      response: { data: clientSchemaOf(edgeRouter), page: true },
       handle: async (c) => {
         const within = await routersOf(c)
-        return list(c, edgeRouter, listRequest(c, edgeRouter.kind, within, asClient), rows.list)
+        return sendList(c, edgeRouter, readListRequest(c, edgeRouter.kind, within, asClient), rows.list)
       },
     },
 
     'GET /external-jwt-signers': {
       query: paging,
-      about: {
+      response: {
         data: clientSchemaOf(externalJwtSigner),
         page: true,
         envelope: 'listClientExternalJwtSignersEnvelope',
       },
       handle: (c) =>
-        list(c, externalJwtSigner, listRequest(c, externalJwtSigner.kind, undefined, asClient), signers.list),
+        sendList(
+          c,
+          externalJwtSigner,
+          readListRequest(c, externalJwtSigner.kind, undefined, asClient),
+          signers.list,
+        ),
     },
 
     'GET /services/{id}/terminators': {
       query: paging,
-      about: {
+      response: {
         data: clientSchemaOf(terminator),
         page: true,
         envelope: 'listClientTerminatorsEnvelope',
@@ -68,7 +73,7 @@ export function clientLists({ entitiesOf }: Services): Handlers {
         const ref = { kind: 'services', id }
         await policy.get({ ref, perspective: undefined }, callContext(c)) // 404 where it is not visible
         const within = Selection.fromPartial({ symbol: 'service', value: id })
-        return list(c, terminator, listRequest(c, terminator.kind, within, asClient), rows.list)
+        return sendList(c, terminator, readListRequest(c, terminator.kind, within, asClient), rows.list)
       },
     },
   }
@@ -81,11 +86,11 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
   const { list: fetch, get } = services.entitiesOf('policy')
 
   function answer(c: RequestContext, header: PolicyHeader): Response | Promise<Response> {
-    const request = listRequest(c, 'services', undefined, perspectiveOf(c))
+    const request = readListRequest(c, 'services', undefined, perspectiveOf(c))
     const key = lists.keyOf(header, sessionOf(c), request)
     const cached = lists.get(key)
     if (cached) return sendPrepared(c, cached)
-    return list(c, service, request, fetch, (page, body) => {
+    return sendList(c, service, request, fetch, (page, body) => {
       // A change during the read must not be cached under the key of the old header. The page may show it before the
       // notice of it arrives.
       if (page.contentKey === header.contentKey && headers.current(header)) lists.set(key, body)
@@ -94,7 +99,7 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
   return {
     'GET /services/{id}/edge-routers': {
       query: paging,
-      about: { data: routersOfService, envelope: 'listServiceEdgeRoutersEnvelope' },
+      response: { data: routersOfService, envelope: 'listServiceEdgeRoutersEnvelope' },
       handle: async (c, { id }) => {
         const { identityId } = sessionOf(c)
         await get({ ref: { kind: 'services', id }, perspective: undefined }, callContext(c)) // 404 where it is not visible
@@ -104,12 +109,12 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
           { ids: routers[0]?.ids ?? [] },
           callContext(c),
         )
-        return detail(c, JSON.stringify({ edgeRouters: routersOf(json) }))
+        return sendData(c, { edgeRouters: routersOf(json) })
       },
     },
     'GET /services': {
       query: [...paging, ...byRole, ...service.listParameters],
-      about: { data: readSchemaOf(service), page: true },
+      response: { data: readSchemaOf(service), page: true },
       handle: (c) => {
         const header = headers.of(sessionOf(c).identityId)
         return header instanceof Promise ? header.then((loaded) => answer(c, loaded)) : answer(c, header)

@@ -2,11 +2,10 @@ import { kinds, timeText } from '@overlay/model'
 import { anyObject, flag, integer, listOf, named, object, orNull, text, time } from '@overlay/model/schema'
 import { type Context, Fault } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
-import { detail, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { type Endpoint, type RequestContext, takes } from '../http/exchange.js'
-import { send } from '../http/send.js'
+import { sendData, sendEmpty } from '../http/envelope.js'
+import { acceptBody, type Endpoint, type RequestContext } from '../http/exchange.js'
 import type { Handlers } from './operations.js'
 
 const details = named(
@@ -28,10 +27,10 @@ const details = named(
 /** Jobs over the rows of all services. Identity runs them. */
 export function database({ identity }: Services): Handlers {
   const started = (fix: boolean): Endpoint => ({
-    about: { status: 202 },
+    response: { status: 202 },
     handle: async (c: RequestContext): Promise<Response> => {
       await identity.startIntegrityRun({ fix }, callContext(c))
-      return send(c, 202, '{"data":{},"meta":{}}')
+      return sendData(c, {}, 202)
     },
   })
   return {
@@ -39,7 +38,7 @@ export function database({ identity }: Services): Handlers {
     'POST /database/fix-data-integrity': started(true),
 
     'GET /database/data-integrity-results': {
-      about: { data: details, envelope: 'dataIntegrityCheckResultEnvelope' },
+      response: { data: details, envelope: 'dataIntegrityCheckResultEnvelope' },
       handle: async (c): Promise<Response> => {
         const run = await identity.getIntegrityRun({}, callContext(c))
         const { inProgress, fixing, tooMany, startedAtMs, endedAtMs, error, findings } = run
@@ -54,13 +53,13 @@ export function database({ identity }: Services): Handlers {
         }
         // wire: pagination of a list without pages
         const pagination = { limit: -1, offset: 0, totalCount: findings.length }
-        return send(c, 200, JSON.stringify({ data, meta: { pagination } }))
+        return sendData(c, data, 200, JSON.stringify({ pagination }))
       },
     },
 
     'POST /database/snapshot': async (c) => {
       await identity.takeSnapshot({}, callContext(c))
-      return empty(c)
+      return sendEmpty(c)
     },
   }
 }
@@ -78,18 +77,18 @@ const noCluster = (): never => {
 export const fabricDatabase = ({ identity }: Services): Handlers => ({
   'POST /database': async (c) => {
     await identity.takeSnapshot({}, callContext(c))
-    return empty(c)
+    return sendEmpty(c)
   },
   // differs: the directory of snapshots is a setting; a request cannot write elsewhere
-  'POST /database/snapshot': takes(
+  'POST /database/snapshot': acceptBody(
     snapshotBody,
-    async (c) => detail(c, JSON.stringify({ path: (await identity.takeSnapshot({}, callContext(c))).name })),
-    { about: { data: snapshotDetails, envelope: 'databaseSnapshotCreateResultEnvelope' } },
+    async (c) => sendData(c, { path: (await identity.takeSnapshot({}, callContext(c))).name }),
+    { response: { data: snapshotDetails, envelope: 'databaseSnapshotCreateResultEnvelope' } },
   ),
   'GET /raft/list-members': noCluster,
-  'POST /raft/add-member': takes(member, noCluster),
-  'POST /raft/remove-member': takes(member, noCluster),
-  'POST /raft/transfer-leadership': takes(member, noCluster),
+  'POST /raft/add-member': acceptBody(member, noCluster),
+  'POST /raft/remove-member': acceptBody(member, noCluster),
+  'POST /raft/transfer-leadership': acceptBody(member, noCluster),
 })
 
 /** Further names of the original: second factors are no kind; the others do not exist here. */
@@ -118,10 +117,10 @@ export async function countEntities(
 
 export const summary = (services: Services): Handlers => ({
   'GET /summary': {
-    about: { data: schema, meta: null, envelope: 'listSummaryCountsEnvelope' },
+    response: { data: schema, meta: null, envelope: 'listSummaryCountsEnvelope' },
     handle: async (c) => {
       const data = await countEntities(services, callContext(c))
-      return send(c, 200, JSON.stringify({ data, meta: null })) // wire: null here
+      return sendData(c, data, 200, 'null') // wire: null here
     },
   },
 })

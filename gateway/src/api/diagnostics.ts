@@ -3,7 +3,8 @@ import type { InspectedValue } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
 import { json } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { takes } from '../http/exchange.js'
+import { sendData } from '../http/envelope.js'
+import { acceptBody } from '../http/exchange.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 
@@ -25,7 +26,7 @@ const response = named(
 
 /** Values of routers and of replicas, for diagnosis. */
 export const inspections = ({ sessions }: Pick<Services, 'sessions'>): Handlers => ({
-  'POST /inspections': takes(
+  'POST /inspections': acceptBody(
     request,
     async (c, _, { appRegex, requestedValues }) => {
       const asked = { pattern: appRegex, values: [...requestedValues] }
@@ -34,7 +35,7 @@ export const inspections = ({ sessions }: Pick<Services, 'sessions'>): Handlers 
       const answer = { errors, success: errors.length === 0, values: values.map(shown) }
       return send(c, 200, JSON.stringify(answer))
     },
-    { about: { data: response } },
+    { response: { data: response } },
   ),
 })
 
@@ -73,7 +74,7 @@ const NEVER = '0001-01-01T00:00:00.000Z'
 
 /** Traces the data flows of one identity for a limited time. */
 export const tracing = ({ identity }: Services): Handlers => ({
-  'PUT /identities/{id}/trace': takes(
+  'PUT /identities/{id}/trace': acceptBody(
     traceBody,
     async (c, { id }, { enabled = false, duration = '', traceId = '', channels = [] }) => {
       const request = { id, enabled, duration, traceId, channels: [...channels] }
@@ -81,8 +82,8 @@ export const tracing = ({ identity }: Services): Handlers => ({
       const data = enabled
         ? { enabled, traceId: trace.traceId, until: new Date(trace.untilMs).toISOString() }
         : { until: NEVER } // wire: without the false members
-      return send(c, 200, JSON.stringify({ data, meta: null })) // wire: null here
+      return sendData(c, data, 200, 'null') // wire: null here
     },
-    { about: { data: traceDetail, meta: null, envelope: 'traceDetailEnvelope' } },
+    { response: { data: traceDetail, meta: null, envelope: 'traceDetailEnvelope' } },
   ),
 })

@@ -1,11 +1,11 @@
 import { named, object, type Schema, text } from '@overlay/model/schema'
 import type { EnrollRequest } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
-import { detail, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { peerCertificates } from '../http/connection.js'
-import { type RequestContext, takes } from '../http/exchange.js'
+import { sendData, sendEmpty } from '../http/envelope.js'
+import { acceptBody, type RequestContext } from '../http/exchange.js'
 import { queryOf } from '../http/query.js'
 import { noRequest } from './enroll.js'
 import type { Handlers } from './operations.js'
@@ -39,54 +39,60 @@ export function typedEnroll({ identity, pki, sessions }: Services): Handlers {
       callContext(c),
     )
   const router = (method: 'erott' | 'trott') =>
-    takes(
+    acceptBody(
       bodies.erott,
       async (c, _, { token = '', clientCsr, serverCsr }) => {
         const request = { method, token, csrPem: clientCsr, serverCsrPem: serverCsr }
         const { caPem, chainPem, serverChainPem } = await redeem(c, request)
-        return detail(c, JSON.stringify({ ca: caPem, cert: chainPem, serverCert: serverChainPem }))
+        return sendData(c, { ca: caPem, cert: chainPem, serverCert: serverChainPem })
       },
-      { about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope' } },
+      { response: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope' } },
     )
   return {
-    'POST /enroll/ott': takes(
+    'POST /enroll/ott': acceptBody(
       bodies.ott,
       async (c, _, { token = '', clientCsr }) => {
         const { caPem, chainPem } = await redeem(c, { method: 'ott', token, csrPem: clientCsr })
-        return detail(c, JSON.stringify({ ca: caPem, cert: chainPem }))
+        return sendData(c, { ca: caPem, cert: chainPem })
       },
-      { about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope' } },
+      { response: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope' } },
     ),
 
-    'POST /enroll/ottca': takes(bodies.ott, async (c, _, { token = '' }) => {
+    'POST /enroll/ottca': acceptBody(bodies.ott, async (c, _, { token = '' }) => {
       await redeem(c, { method: 'ottca', token })
-      return empty(c)
+      return sendEmpty(c)
     }),
 
     'POST /enroll/erott': router('erott'),
     'POST /enroll/trott': router('trott'), // not published
 
-    'POST /enroll/updb': takes(
+    'POST /enroll/updb': acceptBody(
       bodies.updb,
       async (c, _, { username = '', password }) => {
         const token = queryOf(c).get('token') ?? ''
         await redeem(c, { method: 'updb', token, username, password })
-        return empty(c)
+        return sendEmpty(c)
       },
       {
         query: [
-          { name: 'token', type: 'string', format: 'uuid', required: true, about: 'The one-time token.' },
+          {
+            name: 'token',
+            type: 'string',
+            format: 'uuid',
+            required: true,
+            description: 'The one-time token.',
+          },
         ],
       },
     ),
 
-    'POST /enroll/ca': takes(bodies.ca, async (c, _, { name = '' }) => {
+    'POST /enroll/ca': acceptBody(bodies.ca, async (c, _, { name = '' }) => {
       const request = { name, peerCertificates: peerCertificates(c.env.incoming) }
       await identity.enrollByCertificate(request, callContext(c))
-      return empty(c)
+      return sendEmpty(c)
     }),
 
-    'POST /enroll/extend/router': takes(
+    'POST /enroll/extend/router': acceptBody(
       bodies.extension,
       async (c, _, { certCsr, serverCertCsr }) => {
         const { chainPem, serverCertPem } = await sessions.extendRouter(
@@ -97,9 +103,9 @@ export function typedEnroll({ identity, pki, sessions }: Services): Handlers {
           },
           callContext(c),
         )
-        return detail(c, JSON.stringify({ cert: chainPem, serverCert: serverCertPem }))
+        return sendData(c, { cert: chainPem, serverCert: serverCertPem })
       },
-      { about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope', fails: [401] } },
+      { response: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope', fails: [401] } },
     ),
   }
 }

@@ -1,11 +1,11 @@
 import { object, text } from '@overlay/model/schema'
 import { EnrollRequest, type EnrollResponse, Fault } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
-import { detail, empty } from '../http/answer.js'
 import { raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { peerCertificates } from '../http/connection.js'
-import { type Answer, type RequestContext, takes } from '../http/exchange.js'
+import { sendData, sendEmpty, wrapData } from '../http/envelope.js'
+import { type Answer, acceptBody, type RequestContext } from '../http/exchange.js'
 import { accepts, contentTypeOf, hasBody } from '../http/negotiate.js'
 import { queryOf } from '../http/query.js'
 import { send } from '../http/send.js'
@@ -20,7 +20,7 @@ const enrollBody = raw('enroll', [JSON_TYPE, PEM, 'application/pkcs10', 'text/pl
 
 /** Enrolls an identity with a one-time token or a certificate of an authority. Clients use only this operation. */
 export const enroll = ({ identity, pki }: Services): Handlers => ({
-  'POST /enroll': takes(
+  'POST /enroll': acceptBody(
     enrollBody,
     async (c, _, body) => {
       const { name, ...request } = requestOf(c, body)
@@ -28,23 +28,23 @@ export const enroll = ({ identity, pki }: Services): Handlers => ({
       if (queryOf(c).get('method') !== 'ca') return answerTo(c, await pki.enroll(request, callContext(c)))
       const { peerCertificates } = request
       await identity.enrollByCertificate({ name, peerCertificates }, callContext(c))
-      return empty(c)
+      return sendEmpty(c)
     },
     {
       produces: [JSON_TYPE, PEM],
-      about: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope', fails: [401, 404, 409] },
+      response: { data: enrolledSchema, envelope: 'enrollmentCertsEnvelope', fails: [401, 404, 409] },
       query: [
         {
           name: 'token',
           type: 'string',
           format: 'uuid',
-          about: 'The one-time token.',
+          description: 'The one-time token.',
           uncheckedWith: ['method', 'ca'], // differs: the C SDK sends the id of the authority
         },
         {
           name: 'method',
           type: 'string',
-          about:
+          description:
             '`ca`: by a certificate of an authority, without a token. `ott`: the answer is PEM. A token knows its own method.',
         },
       ],
@@ -117,16 +117,16 @@ function answerTo(
 ): Answer {
   switch (method) {
     case 'ott': {
-      const json = JSON.stringify({ cert: chainPem })
-      if (accepts(c.env.incoming, JSON_TYPE)) return detail(c, json)
+      const json = { cert: chainPem }
+      if (accepts(c.env.incoming, JSON_TYPE)) return sendData(c, json)
       // wire: the leaf as PEM, unless `Accept` names JSON. Under another method in the query, JSON with the type of PEM
       const isNamed = queryOf(c).get('method') === 'ott'
-      return send(c, 200, isNamed ? certPem : `{"data":${json},"meta":{}}`, PEM)
+      return send(c, 200, isNamed ? certPem : wrapData(json), PEM)
     }
     case 'erott':
     case 'trott':
-      return detail(c, JSON.stringify({ ca: caPem, cert: chainPem, serverCert: serverChainPem }))
+      return sendData(c, { ca: caPem, cert: chainPem, serverCert: serverChainPem })
     default:
-      return empty(c)
+      return sendEmpty(c)
   }
 }

@@ -1,10 +1,10 @@
 import type { JsonSchema } from '@overlay/model'
 import { createLocation, listOf, named, object, text, time } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
-import { created, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { takes } from '../http/exchange.js'
+import { sendCreated, sendData, sendEmpty } from '../http/envelope.js'
+import { acceptBody } from '../http/exchange.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 
@@ -16,31 +16,30 @@ const msOf = ({ expiresAt }: { readonly expiresAt: string }): number => new Date
 /** New tokens for enrollments and for repeated enrollment. */
 export const enrollments = ({ identity, pki, sessions }: Services): Handlers => ({
   // differs: the answer names the enrollment, which has a new token
-  'POST /enrollments/{id}/refresh': takes(
+  'POST /enrollments/{id}/refresh': acceptBody(
     until('refresh', 'enrollmentRefresh'),
     async (c, { id }, body) => {
       await pki.refreshEnrollment({ id, expiresAtMs: msOf(body) }, callContext(c))
-      const links = { self: { href: `./enrollments/${id}` } }
-      return send(c, 200, JSON.stringify({ data: { _links: links, id }, meta: {} }))
+      return sendData(c, { _links: { self: { href: `./enrollments/${id}` } }, id })
     },
-    { about: { data: createLocation, envelope: 'createEnvelope' } },
+    { response: { data: createLocation, envelope: 'createEnvelope' } },
   ),
 
-  'POST /authenticators/{id}/re-enroll': takes(
+  'POST /authenticators/{id}/re-enroll': acceptBody(
     until('reEnroll'),
     async (c, { id }, body) => {
       const { id: enrollmentId } = await identity.reEnrollAuthenticator(
         { id, expiresAtMs: msOf(body) },
         callContext(c),
       )
-      return created(c, 'enrollments', enrollmentId)
+      return sendCreated(c, 'enrollments', enrollmentId)
     },
-    { about: { status: 201 } },
+    { response: { status: 201 } },
   ),
 
   'POST /edge-routers/{id}/re-enroll': async (c, { id }) => {
     await sessions.reEnrollEdgeRouter({ kind: 'edge-routers', id }, callContext(c))
-    return empty(c)
+    return sendEmpty(c)
   },
 })
 
@@ -60,18 +59,18 @@ const jwks = named('jwks', object({ keys: listOf(jwk) }))
 
 /** The keys that verify enrollment tokens, and the proof that this network has them. */
 export const enrollmentKeys = ({ pki }: Pick<Services, 'pki'>): Handlers => ({
-  'POST /enroll/challenge': takes(
+  'POST /enroll/challenge': acceptBody(
     challenge,
     async (c, _, request) => {
       const { algorithm, caPem, keyId, signature } = await pki.answerChallenge(request, callContext(c))
       // wire: without an envelope, as is the next one
       return send(c, 200, JSON.stringify({ algorithm, caPool: caPem, kid: keyId, signature }))
     },
-    { about: { data: answer, bare: true } },
+    { response: { data: answer, bare: true } },
   ),
 
   'GET /enroll/jwks': {
-    about: { data: jwks, bare: true },
+    response: { data: jwks, bare: true },
     handle: async (c) =>
       send(c, 200, JSON.stringify({ keys: keysIn(await pki.getTokenKeys({}, callContext(c))) })),
   },

@@ -2,14 +2,14 @@ import { edgeRouter, readSchemaOf, transitRouter } from '@overlay/model'
 import { flag, object } from '@overlay/model/schema'
 import { Fault, type ListRequest, Perspective, Selection } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
-import { created, detail, empty } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { type Endpoint, type Handler, type RequestContext, takes } from '../http/exchange.js'
+import { sendCreated, sendData, sendEmpty } from '../http/envelope.js'
+import { acceptBody, type Endpoint, type Handler, type RequestContext } from '../http/exchange.js'
 import { type EntityBody, entityBody } from './entity-body.js'
 import { type FabricView, fabricViews } from './fabric-views.js'
-import { list, listRequest, paging } from './list.js'
 import type { Handlers } from './operations.js'
+import { paging, readListRequest, sendList } from './send-list.js'
 
 const asFabric = Perspective.fromPartial({ asFabric: true })
 
@@ -29,14 +29,14 @@ function collection(view: FabricView, services: Services): Handlers {
       const listed = JSON.parse(page.rows.toString()) as Parameters<FabricView['show']>[0][]
       return { ...page, rows: Buffer.from(JSON.stringify(listed.map(shown.show))) }
     }
-    return list(c, shown.of, listRequest(c, shown.of.kind, within, asFabric), fetch)
+    return sendList(c, shown.of, readListRequest(c, shown.of.kind, within, asFabric), fetch)
   }
 
   const update = async (c: RequestContext, id: string, body: EntityBody): Promise<Response> => {
     const request = { ref: { kind: of.kind, id }, ...storedBody(view, body) }
     if (of === transitRouter) await updateRouter(c, id, request)
     else await rows.update(request, callContext(c))
-    return empty(c)
+    return sendEmpty(c)
   }
 
   /** wire: here edge routers are routers like others. */
@@ -50,34 +50,34 @@ function collection(view: FabricView, services: Services): Handlers {
   }
 
   const routes: Record<string, Handler | Endpoint> = {
-    [`GET /${path}`]: { query: paging, about: { data, page: true }, handle: (c) => pageOf(c, view) },
-    [`POST /${path}`]: takes(
+    [`GET /${path}`]: { query: paging, response: { data, page: true }, handle: (c) => pageOf(c, view) },
+    [`POST /${path}`]: acceptBody(
       entityBody(shape, 'create'),
       async (c, _, body) => {
         const { id, ...members } = JSON.parse(storedBody(view, body).json.toString()) as { id?: string }
         const request = { kind: of.kind, json: jsonBytes(members), ...(id !== undefined && { id }) }
-        return created(c, path, (await rows.create(request, callContext(c))).id)
+        return sendCreated(c, path, (await rows.create(request, callContext(c))).id)
       },
-      { about: { status: 201 } },
+      { response: { status: 201 } },
     ),
     [`GET /${path}/{id}`]: {
-      about: { data },
+      response: { data },
       handle: async (c, { id }) => {
         const found = await rows.get({ ref: { kind: of.kind, id }, perspective: asFabric }, callContext(c))
-        return detail(c, JSON.stringify(view.show(JSON.parse(found.json.toString()))))
+        return sendData(c, view.show(JSON.parse(found.json.toString())))
       },
     },
-    [`PUT /${path}/{id}`]: takes(entityBody(shape, 'replace'), (c, { id }, body) => update(c, id, body)),
-    [`PATCH /${path}/{id}`]: takes(entityBody(shape, 'patch'), (c, { id }, body) => update(c, id, body)),
-    [`DELETE /${path}/{id}`]: takes(ignored, async (c, { id }) => {
+    [`PUT /${path}/{id}`]: acceptBody(entityBody(shape, 'replace'), (c, { id }, body) => update(c, id, body)),
+    [`PATCH /${path}/{id}`]: acceptBody(entityBody(shape, 'patch'), (c, { id }, body) => update(c, id, body)),
+    [`DELETE /${path}/{id}`]: acceptBody(ignored, async (c, { id }) => {
       await rows.delete({ kind: of.kind, id }, callContext(c))
-      return empty(c)
+      return sendEmpty(c)
     }),
   }
   if (terminatorsBy !== undefined && terminators)
     routes[`GET /${path}/{id}/terminators`] = {
       query: paging,
-      about: { data: readSchemaOf(terminators.shape), page: true },
+      response: { data: readSchemaOf(terminators.shape), page: true },
       handle: (c, { id }) =>
         pageOf(c, terminators, Selection.fromPartial({ symbol: terminatorsBy, value: id })),
     }

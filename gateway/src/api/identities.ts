@@ -1,10 +1,9 @@
 import { flag, integer, links, listOf, named, object, orNull, reference, text } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
-import { around, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { takes } from '../http/exchange.js'
-import { send } from '../http/send.js'
+import { sendData, sendEmpty } from '../http/envelope.js'
+import { acceptBody } from '../http/exchange.js'
 import type { Handlers } from './operations.js'
 
 const disableBody = json<{ readonly durationMinutes: number }>(
@@ -51,46 +50,46 @@ const advice = named(
 /** Special operations on identities. */
 export const identities = ({ identity, policy }: Services): Handlers => ({
   // 0 minutes: until it is enabled again. differs: an envelope, where the original sends nothing
-  'POST /identities/{id}/disable': takes(disableBody, async (c, { id }, { durationMinutes }) => {
+  'POST /identities/{id}/disable': acceptBody(disableBody, async (c, { id }, { durationMinutes }) => {
     await identity.disableIdentity({ id, durationMinutes }, callContext(c))
-    return empty(c)
+    return sendEmpty(c)
   }),
 
   'POST /identities/{id}/enable': async (c, { id }) => {
     await identity.enableIdentity({ kind: 'identities', id }, callContext(c))
-    return empty(c)
+    return sendEmpty(c)
   },
 
   // wire: a list without filterable fields
   'GET /identities/{id}/service-configs': {
-    about: { data: serviceConfig, page: true },
+    response: { data: serviceConfig, page: true },
     handle: async (c, { id }) => {
       const { json: rows } = await policy.listServiceConfigs({ identityId: id }, callContext(c))
       const pagination = { limit: rows.length, offset: 0, totalCount: rows.length }
-      return send(c, 200, `{"data":[${rows.join(',')}],"meta":${JSON.stringify({ pagination })}}`)
+      return sendData(c, Buffer.from(`[${rows.join(',')}]`), 200, JSON.stringify({ pagination }))
     },
   },
 
-  'POST /identities/{id}/service-configs': takes(assignBody, async (c, { id }, configs = []) => {
+  'POST /identities/{id}/service-configs': acceptBody(assignBody, async (c, { id }, configs = []) => {
     const request = { identityId: id, configs: [...configs] }
     await policy.putServiceConfigs(request, callContext(c))
-    return empty(c)
+    return sendEmpty(c)
   }),
 
-  'DELETE /identities/{id}/service-configs': takes(removeBody, async (c, { id }, configs = []) => {
+  'DELETE /identities/{id}/service-configs': acceptBody(removeBody, async (c, { id }, configs = []) => {
     const request = { identityId: id, configs: [...configs] }
     await policy.removeServiceConfigs(request, callContext(c))
-    return empty(c)
+    return sendEmpty(c)
   }),
 
   'GET /identities/{id}/policy-advice/{serviceId}': {
-    about: { data: advice, meta: null, envelope: 'getIdentityPolicyAdviceEnvelope' },
+    response: { data: advice, meta: null, envelope: 'getIdentityPolicyAdviceEnvelope' },
     handle: async (c, { id, serviceId }) => {
       const { json: policyAdvice } = await policy.getPolicyAdvice(
         { identityId: id, serviceId },
         callContext(c),
       )
-      return send(c, 200, around('{"data":', policyAdvice, ',"meta":null}')) // wire: null here
+      return sendData(c, policyAdvice, 200, 'null') // wire: null here
     },
   },
 })

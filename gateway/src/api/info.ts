@@ -1,42 +1,42 @@
 import { listOf, oneOf } from '@overlay/model/schema'
 import { Fault } from '@overlay/rpc'
-import { detail } from '../http/answer.js'
+import { sendData, wrapData } from '../http/envelope.js'
 import type { MountedApi, RequestContext } from '../http/exchange.js'
 import { accepts } from '../http/negotiate.js'
 import { type Api, rootOf } from '../http/paths.js'
 import { queryOf } from '../http/query.js'
-import { type PreparedBody, prepareBody, send, sendPrepared } from '../http/send.js'
-import { type About, VERSION } from '../http/version.js'
+import { type PreparedBody, prepareBody, sendPrepared } from '../http/send.js'
+import { type ProgramInfo, VERSION } from '../http/version.js'
 import { openApi2, openApi3, yamlOf } from '../openapi/document.js'
 import type { Handlers } from './operations.js'
 import { protocolsSchema, specSchema, versionSchema } from './wire-schemas.js'
 
 /** Information that needs no session. */
-export function info(address: string, about: About): Handlers {
+export function info(address: string, program: ProgramInfo): Handlers {
   const v1 = (api: 'client' | 'management') => ({
     v1: { path: rootOf(api), apiBaseUrls: [`https://${address}${rootOf(api)}`] },
   })
   const version = {
     apiVersions: { edge: v1('client'), 'edge-client': v1('client'), 'edge-management': v1('management') },
-    ...about,
+    ...program,
     capabilities: ['OIDC_AUTH'],
     version: VERSION,
   }
-  const versionBody = prepareBody(JSON.stringify({ data: version, meta: {} }))
+  const versionBody = prepareBody(wrapData(version))
   // wire: the capabilities that exist in this version, not those of this controller
   const capabilityNames = ['OIDC_AUTH', 'HA_CONTROLLER']
-  const capabilitiesBody = prepareBody(JSON.stringify({ data: capabilityNames, meta: {} }))
-  const protocols = prepareBody(JSON.stringify({ data: { https: { address } }, meta: {} }))
-  const versionAbout = { data: versionSchema, envelope: 'listVersionEnvelope' }
+  const capabilitiesBody = prepareBody(wrapData(capabilityNames))
+  const protocols = prepareBody(wrapData({ https: { address } }))
+  const versionResponse = { data: versionSchema, envelope: 'listVersionEnvelope' }
   return {
-    'GET /': { about: versionAbout, handle: (c) => sendPrepared(c, versionBody) },
-    'GET /version': { about: versionAbout, handle: (c) => sendPrepared(c, versionBody) },
+    'GET /': { response: versionResponse, handle: (c) => sendPrepared(c, versionBody) },
+    'GET /version': { response: versionResponse, handle: (c) => sendPrepared(c, versionBody) },
     'GET /enumerated-capabilities': {
-      about: { data: listOf(oneOf(...capabilityNames)), envelope: 'listEnumeratedCapabilitiesEnvelope' },
+      response: { data: listOf(oneOf(...capabilityNames)), envelope: 'listEnumeratedCapabilitiesEnvelope' },
       handle: (c) => sendPrepared(c, capabilitiesBody),
     },
     'GET /protocols': {
-      about: { data: protocolsSchema, envelope: 'listProtocolsEnvelope' },
+      response: { data: protocolsSchema, envelope: 'listProtocolsEnvelope' },
       handle: (c) => sendPrepared(c, protocols),
     },
   }
@@ -72,7 +72,7 @@ export function documents(address: string, apis: () => readonly MountedApi<Api>[
 
 const names: Readonly<Record<string, Api>> = { 'edge-client': 'client', 'edge-management': 'management' }
 
-export function specs(documents: Documents, { buildDate }: About): Handlers {
+export function specs(documents: Documents, { buildDate }: ProgramInfo): Handlers {
   const time = new Date(`${buildDate.replace(' ', 'T')}Z`).toISOString()
   const viewOf = (id: string) => ({
     id,
@@ -89,20 +89,22 @@ export function specs(documents: Documents, { buildDate }: About): Handlers {
   }
   return {
     'GET /specs': {
-      about: { data: listOf(specSchema), envelope: 'listSpecsEnvelope' },
+      response: { data: listOf(specSchema), envelope: 'listSpecsEnvelope' },
       // wire: only this one, in both APIs
-      handle: (c) => send(c, 200, JSON.stringify({ data: [viewOf('edge-client')], meta: {} })),
+      handle: (c) => sendData(c, [viewOf('edge-client')]),
     },
     'GET /specs/{id}': {
-      about: { data: specSchema },
+      response: { data: specSchema },
       handle: (c, { id }) => {
         apiOf(id)
-        return detail(c, JSON.stringify(viewOf(id)))
+        return sendData(c, viewOf(id))
       },
     },
     'GET /specs/{id}/spec': {
       produces: ['text/yaml', 'application/json'],
-      query: [{ name: 'version', type: 'string', oneOf: ['2', '3'], about: 'Of OpenAPI. Without it 2.' }],
+      query: [
+        { name: 'version', type: 'string', oneOf: ['2', '3'], description: 'Of OpenAPI. Without it 2.' },
+      ],
       handle: (c, { id }) => {
         const form = accepts(c.env.incoming, 'application/json') ? 'json' : 'yaml'
         const version = queryOf(c).get('version') === '3' ? 3 : 2

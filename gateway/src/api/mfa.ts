@@ -4,10 +4,10 @@ import { toBuffer } from 'qrcode'
 import { sessionOf } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
-import { detail, empty } from '../http/answer.js'
 import { json } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { type RequestContext, takes } from '../http/exchange.js'
+import { sendData, sendEmpty } from '../http/envelope.js'
+import { acceptBody, type RequestContext } from '../http/exchange.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
 import { mfaSchema, recoveryCodesSchema } from './wire-schemas.js'
@@ -37,17 +37,17 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
   const afterWrite = async (c: RequestContext, write: Promise<Written>): Promise<Response> => {
     await write
     sessions.drop(`api-sessions ${sessionOf(c).id}`)
-    return empty(c)
+    return sendEmpty(c)
   }
   const fails = [400, 404]
   return {
-    'POST /authenticate/mfa': takes(
+    'POST /authenticate/mfa': acceptBody(
       loginCode,
       (c, _, body) => afterWrite(c, identity.passMfa(body, callContext(c))),
-      { about: { fails: [400, 409] } },
+      { response: { fails: [400, 409] } },
     ),
     'GET /current-identity/mfa': {
-      about: { data: mfaSchema, fails: [404] },
+      response: { data: mfaSchema, fails: [404] },
       handle: async (c) => {
         const { id, isVerified, provisioningUrl, recoveryCodes, ...times } = await identity.getMfa(
           {},
@@ -58,23 +58,23 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
           : { qr: { href: `${BASE}/qr-code` }, verify: { href: `${BASE}/verify` } }
         const secrets = isVerified ? { recoveryCodes: null } : { provisioningUrl, recoveryCodes }
         const data = { ...row(id, times), isVerified, ...secrets, _links: { ...self, ...whole, ...links } }
-        return detail(c, JSON.stringify(data))
+        return sendData(c, data)
       },
     },
     'POST /current-identity/mfa': {
-      about: { status: 201, data: createLocation, envelope: 'createEnvelope', fails: [409] },
+      response: { status: 201, data: createLocation, envelope: 'createEnvelope', fails: [409] },
       handle: async (c) => {
         const { id } = await identity.startMfa({}, callContext(c))
-        return send(c, 201, JSON.stringify({ data: { _links: self, id }, meta: {} }))
+        return sendData(c, { _links: self, id }, 201)
       },
     },
     'DELETE /current-identity/mfa': {
-      about: { fails },
+      response: { fails },
       handle: (c) => afterWrite(c, identity.removeMfa({ code: codeIn(c) }, callContext(c))),
     },
     'GET /current-identity/mfa/qr-code': {
       produces: ['image/png', 'application/json'],
-      about: { fails: [404] },
+      response: { fails: [404] },
       handle: async (c) => {
         const { isVerified, provisioningUrl } = await identity.getMfa({}, callContext(c))
         if (isVerified) throw new Fault('NOT_FOUND')
@@ -82,12 +82,12 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
         return send(c, 200, image, 'image/png')
       },
     },
-    'POST /current-identity/mfa/verify': takes(
+    'POST /current-identity/mfa/verify': acceptBody(
       code,
       (c, _, body) => afterWrite(c, identity.verifyMfa(body, callContext(c))),
-      { about: { fails } },
+      { response: { fails } },
     ),
-    'GET /current-identity/mfa/recovery-codes': takes(
+    'GET /current-identity/mfa/recovery-codes': acceptBody(
       optionalCode,
       async (c, _, body) => {
         const { id, codes, ...times } = await identity.listRecoveryCodes(
@@ -95,18 +95,18 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
           callContext(c),
         )
         const data = { ...row(id, times), recoveryCodes: codes, _links: { ...self, ...whole, ...recovery } }
-        return detail(c, JSON.stringify(data))
+        return sendData(c, data)
       },
-      { about: { data: recoveryCodesSchema, fails } },
+      { response: { data: recoveryCodesSchema, fails } },
     ),
-    'POST /current-identity/mfa/recovery-codes': takes(
+    'POST /current-identity/mfa/recovery-codes': acceptBody(
       code,
       (c, _, body) => afterWrite(c, identity.renewRecoveryCodes(body, callContext(c))),
-      { about: { fails } },
+      { response: { fails } },
     ),
     'DELETE /identities/{id}/mfa': async (c, { id }) => {
       await identity.removeMfaOf({ kind: 'identities', id }, callContext(c))
-      return empty(c)
+      return sendEmpty(c)
     },
   }
 }

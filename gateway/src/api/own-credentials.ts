@@ -2,15 +2,14 @@ import { apiSessionCertificate, authenticator, readSchemaOf, tagsSchema } from '
 import { named, object, text } from '@overlay/model/schema'
 import { Fault } from '@overlay/rpc'
 import type { Services } from '../clients/services.js'
-import { around, created, detail, empty } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { peerCertificates } from '../http/connection.js'
-import { type RequestContext, takes } from '../http/exchange.js'
-import { send } from '../http/send.js'
+import { sendCreated, sendData, sendEmpty } from '../http/envelope.js'
+import { acceptBody, type RequestContext } from '../http/exchange.js'
 import { MAX_PEM_CHARACTERS } from '../limits.js'
-import { list, listRequest, paging } from './list.js'
 import type { Handlers } from './operations.js'
+import { paging, readListRequest, sendList } from './send-list.js'
 import { extendedSchema, sessionCertificateSchema } from './wire-schemas.js'
 
 const boundedText = (minLength: number, type: unknown) => ({ type, minLength, maxLength: 100 })
@@ -46,24 +45,28 @@ export function ownAuthenticators({ identity }: Services): Handlers {
     const mask = names.filter((name) => name !== 'currentPassword')
     const request = { ref: { kind: 'authenticators', id }, json: jsonBytes(body), mask }
     await identity.updateOwnAuthenticator(request, callContext(c))
-    return empty(c)
+    return sendEmpty(c)
   }
-  const about = { data: readSchemaOf(authenticator) }
+  const response = { data: readSchemaOf(authenticator) }
   return {
     'GET /current-identity/authenticators': {
       query: paging,
-      about: { ...about, page: true },
-      handle: (c) => list(c, authenticator, listRequest(c, 'authenticators'), identity.listOwnAuthenticators),
+      response: { ...response, page: true },
+      handle: (c) =>
+        sendList(c, authenticator, readListRequest(c, 'authenticators'), identity.listOwnAuthenticators),
     },
     'GET /current-identity/authenticators/{id}': {
-      about,
+      response,
       handle: async (c, { id }) =>
-        detail(c, (await identity.getOwnAuthenticator({ kind: 'authenticators', id }, callContext(c))).json),
+        sendData(
+          c,
+          (await identity.getOwnAuthenticator({ kind: 'authenticators', id }, callContext(c))).json,
+        ),
     },
-    'PUT /current-identity/authenticators/{id}': takes(replaceBody, (c, { id }, body) =>
+    'PUT /current-identity/authenticators/{id}': acceptBody(replaceBody, (c, { id }, body) =>
       update(c, id, body, ['username', 'password', 'tags']),
     ),
-    'PATCH /current-identity/authenticators/{id}': takes(patchBody, (c, { id }, body) =>
+    'PATCH /current-identity/authenticators/{id}': acceptBody(patchBody, (c, { id }, body) =>
       update(
         c,
         id,
@@ -101,33 +104,33 @@ const withoutName = <T>(row: Promise<T>): Promise<T> =>
 export function ownCertificates({ identity, entitiesOf }: Services): Handlers {
   const rows = entitiesOf('identity')
   return {
-    'POST /current-identity/authenticators/{id}/extend': takes(
+    'POST /current-identity/authenticators/{id}/extend': acceptBody(
       extension,
       async (c, { id }, { clientCertCsr }) => {
         const request = { id, csrPem: clientCertCsr, peerCertificates: peerCertificates(c.env.incoming) }
         const { certPem, caPem } = await identity.extendOwnAuthenticator(request, callContext(c))
-        return detail(c, JSON.stringify({ ca: caPem, clientCert: certPem }))
+        return sendData(c, { ca: caPem, clientCert: certPem })
       },
-      { about: { data: extendedSchema, envelope: 'identityExtendEnrollmentEnvelope' } },
+      { response: { data: extendedSchema, envelope: 'identityExtendEnrollmentEnvelope' } },
     ),
-    'POST /current-identity/authenticators/{id}/extend-verify': takes(
+    'POST /current-identity/authenticators/{id}/extend-verify': acceptBody(
       verification,
       async (c, { id }, { clientCert }) => {
         await identity.verifyOwnAuthenticator({ id, certPem: clientCert }, callContext(c))
-        return empty(c)
+        return sendEmpty(c)
       },
     ),
-    'POST /current-api-session/certificates': takes(
+    'POST /current-api-session/certificates': acceptBody(
       certificateRequest,
       async (c, _, { csr }) => {
         const { id, caPem, chainPem } = await identity.createSessionCertificate(
           { csrPem: csr },
           callContext(c),
         )
-        return created(c, kind, id, { cas: caPem, certificate: chainPem })
+        return sendCreated(c, kind, id, { cas: caPem, certificate: chainPem })
       },
       {
-        about: {
+        response: {
           status: 201,
           data: sessionCertificateSchema,
           envelope: 'createCurrentApiSessionCertificateEnvelope',
@@ -135,17 +138,17 @@ export function ownCertificates({ identity, entitiesOf }: Services): Handlers {
       },
     ),
     'GET /current-api-session/certificates/{id}': {
-      about: { data: readSchemaOf(apiSessionCertificate), meta: null },
+      response: { data: readSchemaOf(apiSessionCertificate), meta: null },
       handle: async (c, { id }) => {
         const certificate = await withoutName(
           rows.get({ ref: { kind, id }, perspective: undefined }, callContext(c)),
         )
-        return send(c, 200, around('{"data":', certificate.json, ',"meta":null}')) // wire: null here
+        return sendData(c, certificate.json, 200, 'null') // wire: null here
       },
     },
     'DELETE /current-api-session/certificates/{id}': async (c, { id }) => {
       await withoutName(rows.delete({ kind, id }, callContext(c)))
-      return empty(c)
+      return sendEmpty(c)
     },
   }
 }

@@ -14,11 +14,10 @@ import {
   variable,
 } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
-import { detail } from '../http/answer.js'
 import { json, jsonBytes } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { type BodySpec, type RequestContext, takes } from '../http/exchange.js'
-import { send } from '../http/send.js'
+import { sendData } from '../http/envelope.js'
+import { acceptBody, type BodySpec, type RequestContext } from '../http/exchange.js'
 import type { Handlers } from './operations.js'
 
 const texts = listOf(text)
@@ -125,26 +124,26 @@ export function posture({ policy }: Services): Handlers {
   // wire: 201 for several reports too
   const submit = async (c: RequestContext, _: unknown, reports: readonly object[]) => {
     const { services } = await policy.submitPosture({ responses: reports.map(jsonBytes) }, callContext(c))
-    return send(c, 201, `{"data":{"services":${Buffer.from(services).toString()}},"meta":{}}`)
+    return sendData(c, { services: JSON.parse(services.toString()) }, 201)
   }
-  const about = { status: 201, data: postureResponseSchema, envelope: 'postureResponseEnvelope' } as const
+  const response = { status: 201, data: postureResponseSchema, envelope: 'postureResponseEnvelope' } as const
   return {
-    'POST /posture-response': takes(one, submit, { about }),
-    'POST /posture-response-bulk': takes(many, submit, { about }),
+    'POST /posture-response': acceptBody(one, submit, { response }),
+    'POST /posture-response-bulk': acceptBody(many, submit, { response }),
 
     // wire: empty for an unknown identity
     'GET /identities/{id}/posture-data': {
-      about: { data: postureDataSchema, envelope: 'postureDataEnvelope' },
+      response: { data: postureDataSchema, envelope: 'postureDataEnvelope' },
       handle: async (c, { id }) =>
-        detail(c, (await policy.getPostureData({ identityId: id }, callContext(c))).json),
+        sendData(c, (await policy.getPostureData({ identityId: id }, callContext(c))).json),
     },
     'GET /identities/{id}/failed-service-requests': {
-      about: {
+      response: {
         data: { type: 'array', items: failedRequestSchema },
         envelope: 'failedServiceRequestEnvelope',
       },
       handle: async (c, { id }) =>
-        detail(c, (await policy.listFailedRequests({ identityId: id }, callContext(c))).json),
+        sendData(c, (await policy.listFailedRequests({ identityId: id }, callContext(c))).json),
     },
   }
 }

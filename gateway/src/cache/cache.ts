@@ -92,7 +92,7 @@ export function openCache<V extends object>(
   }
 }
 
-/** Bounded by bytes: evicts the least recently used value first. Counts look-ups for the metrics. */
+/** Bounded by bytes: evicts the least recently used value first. Counts lookups for the metrics. */
 export interface Lru<V> {
   get(key: string): V | undefined
   set(key: string, value: V, bytes: number): void
@@ -100,7 +100,7 @@ export interface Lru<V> {
   clear(): void
   readonly size: number
   readonly bytes: number
-  /** Look-ups since the last call. */
+  /** Lookups since the last call. */
   takeCounts(): { readonly hits: number; readonly misses: number }
 }
 

@@ -32,8 +32,8 @@ export interface GatewayCaches extends AsyncDisposable {
   readonly tokenKeys: TokenKeys
   /** What was written through this gateway, without additions. */
   readonly written: WritePositions['withoutAdditions']
-  /** The state of the stream of each part that the gateway follows: 'ok' or 'silent'. */
-  readonly partStates: () => Readonly<Record<Service, string>>
+  /** The state of the stream of each component that the gateway follows: 'ok' or 'unavailable'. */
+  readonly componentStates: () => Readonly<Record<Service, string>>
   /**
    * Runs when something in `tag` has changed (`api-sessions <id>`, `identities <id>`), or anything may have. At most one
    * listener.
@@ -117,7 +117,7 @@ export function openCaches(
     },
   })
   // nothing of it is cached: the stream shows whether sessions answers
-  const sessionsPart: Followed = followChanges(
+  const sessionsComponent: Followed = followChanges(
     'sessions',
     services.changesOf('sessions'),
     log,
@@ -141,13 +141,13 @@ export function openCaches(
     lists,
     tokenKeys,
     written: writePositions.withoutAdditions,
-    partStates: () => {
-      const stateOf = (source: Pick<Followed, 'isHeard'>): string => (source.isHeard() ? 'ok' : 'silent')
+    componentStates: () => {
+      const stateOf = (source: Pick<Followed, 'isHeard'>): string => (source.isHeard() ? 'ok' : 'unavailable')
       return {
         identity: stateOf(identity),
         pki: stateOf(pki),
         policy: stateOf(headers),
-        sessions: stateOf(sessionsPart),
+        sessions: stateOf(sessionsComponent),
       }
     },
     onDrop(listener) {
@@ -157,12 +157,14 @@ export function openCaches(
     async [Symbol.asyncDispose]() {
       clearInterval(flushing)
       await sessions.flush()
-      await Promise.all([identity, pki, headers, sessionsPart].map((source) => source[Symbol.asyncDispose]()))
+      await Promise.all(
+        [identity, pki, headers, sessionsComponent].map((source) => source[Symbol.asyncDispose]()),
+      )
     },
   }
 }
 
-/** Publishes the counts now and then: a labelled counter costs more than the look-up itself. */
+/** Publishes the counts periodically: a labelled counter costs more than the lookup itself. */
 function updateMetrics(caches: Readonly<Record<string, { readonly gauged: Gauged }>>): void {
   for (const [cache, { gauged }] of Object.entries(caches)) {
     const { hits, misses } = gauged.takeCounts()

@@ -1,6 +1,7 @@
 import type { Context, Positions } from '@overlay/rpc'
 import { type Followed, isAtLeast } from '@overlay/store/change-log'
 import type { Entities } from '../clients/services.js'
+import { wrapData } from '../http/envelope.js'
 import { type PreparedBody, prepareBody } from '../http/send.js'
 import { IDENTITY_AGE_MS, IDENTITY_CACHE_BYTES } from '../limits.js'
 import { type Gauged, openCache } from './cache.js'
@@ -93,7 +94,7 @@ function rendered(json: Buffer): Pick<Self, 'answer' | 'tags'> {
   const ids = (members: IdentityJson['enrollment']): string[] =>
     Object.values(members ?? {}).flatMap((member) => (member ? [member.id] : []))
   return {
-    answer: prepareBody(`{"data":${JSON.stringify({ ...identity, _links: links })},"meta":null}`),
+    answer: prepareBody(wrapData({ ...identity, _links: links }, 'null')),
     tags: [
       `identities ${identity.id}`,
       ...ids(identity.authenticators).map((id) => `authenticators ${id}`),

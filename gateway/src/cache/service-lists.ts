@@ -11,7 +11,7 @@ export interface ServiceLists {
   /** Null: the list is not cached. */
   keyOf(header: PolicyHeader, session: Session, request: ListRequest): string | null
   get(key: string | null): PreparedBody | undefined
-  set(key: string | null, body: Buffer): void
+  set(key: string | null, body: string | Buffer): void
 }
 
 export function openServiceLists(maxBytes = LIST_CACHE_BYTES): ServiceLists {

@@ -1,7 +1,7 @@
 import { goTime } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { ALICE, sessionFor } from '../../testing/fakes.js'
-import { cachedSession, sessionJson } from './session.js'
+import { cachedSession, renderSession } from './session.js'
 
 test.each([
   [Date.UTC(2026, 0, 1, 10, 0, 0, 123), '2026-01-01 10:00:00.123 +0000 UTC'],
@@ -13,7 +13,7 @@ test.each([
 
 test('what moves with time is added to what does not', () => {
   const session = cachedSession(sessionFor(ALICE), Date.UTC(2026, 0, 2))
-  expect(JSON.parse(sessionJson(session))).toMatchObject({
+  expect(renderSession(session)).toMatchObject({
     token: ALICE,
     createdAt: '2026-01-01T00:00:00.000Z',
     cachedLastActivityAt: '2026-01-02T00:00:00.000Z',
@@ -24,6 +24,6 @@ test('what moves with time is added to what does not', () => {
 test('a session expires no later than its lifetime ends', () => {
   const now = Date.UTC(2026, 0, 1)
   const session = cachedSession(sessionFor(ALICE, { endsInMs: 60_000 }), now)
-  expect(JSON.parse(sessionJson(session))).toMatchObject({ expiresAt: '2026-01-01T00:01:00.000Z' })
+  expect(renderSession(session)).toMatchObject({ expiresAt: '2026-01-01T00:01:00.000Z' })
   expect(session.expiresAt).toBe('2026-01-01 00:01:00 +0000 UTC')
 })

@@ -7,7 +7,7 @@ import type { AccessToken } from './access-token.js'
 export interface CachedSession extends Session {
   /** Of the access token by which it was found. */
   readonly keyId?: string
-  /** The auth policy demands an external token beside each request. */
+  /** The auth policy demands an external token with each request. */
   readonly demandsToken: boolean
   /** When the external token expires with which the session was asked for, by the clock of this gateway. */
   readonly countsUntilMs: number
@@ -58,7 +58,7 @@ export function bearerSession(
   const endsAtMs = Math.min(cached.endsAtMs, expiresAtMs)
   return {
     ...cached,
-    json: addMembers(cached.json, { token }),
+    json: JSON.stringify({ ...(JSON.parse(cached.json) as object), token }),
     keyId,
     timeoutSeconds: Number.POSITIVE_INFINITY,
     endsAtMs,
@@ -84,7 +84,7 @@ const expiresAtMs = ({
   Math.min(storedActivityMs + timeoutSeconds * 1000, endsAtMs)
 
 /** The session in wire shape, with the members that change with time. */
-export function sessionJson(session: CachedSession): string {
+export function renderSession(session: CachedSession): object {
   const { json, createdAtMs, storedActivityMs, usedAtMs } = session
   const at = (ms: number): string => new Date(ms).toISOString()
   const moving = {
@@ -94,12 +94,8 @@ export function sessionJson(session: CachedSession): string {
     expiresAt: at(expiresAtMs(session)),
     expirationSeconds: expirationSeconds(session, usedAtMs),
   }
-  return addMembers(json, moving)
+  return { ...(JSON.parse(json) as object), ...moving }
 }
-
-/** Adds members to the text of a JSON object. */
-const addMembers = (json: string, members: object): string =>
-  JSON.stringify({ ...(JSON.parse(json) as object), ...members })
 
 /** The session of a request to an operation that needs one. */
 export function sessionOf(c: RequestContext): CachedSession {

@@ -3,7 +3,7 @@ import { Fault, ownContext, type Position } from '@overlay/rpc'
 import { beforeEach, expect, test } from 'vitest'
 import { ALICE, sessionFor } from '../../testing/fakes.js'
 import { accessClaims, ISSUER } from '../../testing/tokens.js'
-import { sessionJson } from './session.js'
+import { renderSession } from './session.js'
 import { openSessions, type Sessions } from './sessions.js'
 import { openWritePositions } from './write-positions.js'
 
@@ -243,7 +243,7 @@ test('the session of an access token ends with the token, and shows it', async (
   const session = await sessions.find(bearer(token))
   now += 600_000
   expect(sessions.find(bearer(token))).toBe(session) // used: it is not idle
-  expect(JSON.parse(sessionJson(session))).toMatchObject({
+  expect(renderSession(session)).toMatchObject({
     id: 's-alice',
     token,
     expirationSeconds: 1200,

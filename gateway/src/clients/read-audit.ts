@@ -6,7 +6,7 @@ import type { Services } from './services.js'
 
 export interface AuditQuery {
   readonly filter: string
-  /** Only changes behind this place in the order of the list. Absent: from its beginning. */
+  /** Only changes after this cursor in the order of the list. Absent: from its beginning. */
   readonly behind?: Place | undefined
   readonly oldestFirst: boolean
   readonly limit: number

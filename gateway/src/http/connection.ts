@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls'
 import { clientAddressOf, presentedChain, presentedLeaf } from '@overlay/process/tls'
 import type { Fault } from '@overlay/rpc'
 import { LINGER_MS, REST_MS } from '../limits.js'
-import { failureText, retryAfterOf } from './answer.js'
+import { failureText, retryAfterOf } from './envelope.js'
 import { requestId } from './ids.js'
 
 /** The certificate that the client presented on this connection, unverified, without the others. */

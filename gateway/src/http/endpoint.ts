@@ -44,7 +44,7 @@ export function routesOf({ api, root, protocol, operations, handlers }: MountedA
   )
 }
 
-/** Content beside the APIs: open to everybody, answers GET and HEAD only. */
+/** Content besides the APIs: open to everybody, answers GET and HEAD only. */
 export interface Page {
   /** The name in log and metrics: `GET /docs/{api}`. */
   readonly operation: string

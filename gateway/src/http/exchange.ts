@@ -92,7 +92,7 @@ export interface Endpoint {
   /** Content types other than JSON: `Accept` is then not checked. */
   readonly produces?: readonly string[]
   /** For the served documents. */
-  readonly about?: {
+  readonly response?: {
     readonly status?: 200 | 201 | 202
     readonly data?: JsonSchema
     readonly page?: true
@@ -110,7 +110,7 @@ export interface Endpoint {
 }
 
 /** An operation with a body, which the handler receives checked. */
-export const takes = <B>(
+export const acceptBody = <B>(
   body: BodySpec<B>,
   handle: (c: RequestContext, params: Params, body: B) => Answer,
   more: Omit<Endpoint, 'handle' | 'body'> = {},
@@ -150,7 +150,7 @@ export interface BodySpec<B = unknown> {
 /** One query parameter of an operation. Others are ignored. */
 export interface Parameter {
   readonly name: string
-  readonly about: string
+  readonly description: string
   readonly type: 'string' | 'integer' | 'strings'
   readonly required?: true
   readonly oneOf?: readonly string[]

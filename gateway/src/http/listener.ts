@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { Fault } from '@overlay/rpc'
 import type { Hono } from 'hono'
 import { MAX_AUTHORITY_CHARACTERS } from '../limits.js'
-import { failureText } from './answer.js'
+import { failureText } from './envelope.js'
 import { type Env, openExchange } from './exchange.js'
 import { requestId } from './ids.js'
 import { JSON_TYPE } from './send.js'

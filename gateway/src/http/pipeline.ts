@@ -2,11 +2,11 @@ import type { RequestListener, ServerResponse } from 'node:http'
 import { clientSourceOf } from '@overlay/process/tls'
 import { asFault, Fault, type Positions, tracing } from '@overlay/rpc'
 import { Hono } from 'hono'
-import { failure } from './answer.js'
 import { type BodyLimits, readBody } from './body.js'
 import { discardRest } from './connection.js'
 import { allowOrigin, preflight } from './cors.js'
 import { type MountedOperation, noPages, type Page, type Pages, type Route, routesOf } from './endpoint.js'
+import { sendFailure } from './envelope.js'
 import type {
   Access,
   Answer,
@@ -80,9 +80,9 @@ export function mount(options: Pipeline, apis: readonly MountedApi[], web: Pages
     openRequest(pipeline, api, '', c)
     c.env.protocol = protocols.get(api)
     return inShare(pipeline, c, () => {
-      if (isClosed(path)) return withSession(pipeline, c, () => failure(c, unknownPath(c)))
+      if (isClosed(path)) return withSession(pipeline, c, () => sendFailure(c, unknownPath(c)))
       setCachedExpiry(pipeline, c)
-      return failure(c, unknownPath(c))
+      return sendFailure(c, unknownPath(c))
     })
   })
   app.onError(answerError)
@@ -259,7 +259,7 @@ function expire(c: RequestContext): void {
   if (c.env.outgoing.headersSent) return
   const timeout = new Fault('TIMEOUT')
   c.env.abort.abort(timeout)
-  failure(c, timeout)
+  sendFailure(c, timeout)
 }
 
 /** The only place that turns an error into an answer. */
@@ -267,5 +267,5 @@ function answerError(err: Error, c: RequestContext): Response {
   const { outgoing, abort } = c.env
   if (outgoing.headersSent && abort.signal.aborted) return SENT // of a call that was cancelled
   if (!(err instanceof Fault)) c.env.error = err
-  return failure(c, asFault(err))
+  return sendFailure(c, asFault(err))
 }

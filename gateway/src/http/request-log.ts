@@ -44,7 +44,7 @@ export const STATUS_API = 'status'
 
 const busyStatuses: ReadonlySet<number> = new Set([429, 503])
 
-/** Keeps slow requests, and those refused for now, for the page. Not those to the page: it waits for replicas that are away. */
+/** Keeps slow requests, and those refused for now, for the page. Not those to the page: it waits for unavailable replicas. */
 export function keepRequest({ c: { env }, status, seconds }: AccessRecord): void {
   const isRefused = busyStatuses.has(status)
   const wasSlow = status !== 429 && isSlow(seconds) // those to wait are answered late

@@ -31,7 +31,7 @@ export function send(
   return sendBytes(c, status, body, type)
 }
 
-/** The same without a look at the contents: whether it may be stored has been decided. */
+/** The same without examining the contents: whether it may be stored has been decided. */
 export function sendBytes(
   c: RequestContext,
   status: number,
@@ -46,7 +46,7 @@ export function sendBytes(
   )
 }
 
-/** Sends parts as they come, compressed for clients that accept it. */
+/** Streams parts, compressed for clients that accept it. */
 export function sendParts(c: RequestContext, type: string, parts: () => AsyncGenerator<Buffer>): Response {
   const headers = { 'content-type': type }
   if (!acceptsGzip(c)) return stream(c, 200, headers, varying(c), parts)

@@ -27,7 +27,7 @@ export interface SessionStore {
   cached(credentials: Credentials): Session | undefined
 }
 
-/** wire: with this cause where there is no token of a stored session, or an access token beside it. */
+/** wire: with this cause where there is no token of a stored session, or an access token besides it. */
 export const unauthenticated = (cause?: unknown): Fault =>
   new Fault('UNAUTHORIZED', 'unauthenticated for invalid credentials', cause)
 
@@ -76,7 +76,7 @@ function bearersIn(rawHeaders: readonly string[]): readonly string[] {
   return bearers
 }
 
-/** A client learns that its token is too long, which would otherwise look like a wrong one. */
+/** A client learns that its token is too long, instead of an answer as to a wrong one. */
 function checkLength(token: string): string {
   if (token.length <= MAX_TOKEN_CHARACTERS) return token
   throw new Fault('HEADERS_TOO_LARGE', `a token has more than ${MAX_TOKEN_CHARACTERS} characters`)

@@ -11,7 +11,7 @@ export const SERVER_NAME = `ziti-controller/${VERSION}`
 export const API_VERSION = '0.26.30'
 
 /** Members of the answer to `/version` that describe this program. */
-export interface About {
+export interface ProgramInfo {
   readonly revision: string
   readonly buildDate: string
   readonly runtimeVersion: string
@@ -22,7 +22,7 @@ export interface About {
  * wire: clients may refuse members that they do not know, so `runtimeVersion`, a free text, contains our own version.
  * @param file of the program; its time is that of the build
  */
-export const aboutOf = (file: string): About => ({
+export const describeProgram = (file: string): ProgramInfo => ({
   revision: build.revision,
   buildDate: statSync(file).mtime.toISOString().slice(0, 19).replace('T', ' '),
   runtimeVersion: `overlay/${build.version} node/${process.versions.node}`,

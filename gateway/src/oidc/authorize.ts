@@ -2,7 +2,7 @@ import { Fault, invalid } from '@overlay/rpc'
 import { raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { peerCertificates } from '../http/connection.js'
-import { type RequestContext, takes } from '../http/exchange.js'
+import { acceptBody, type RequestContext } from '../http/exchange.js'
 import {
   MAX_CONFIG_TYPES,
   MAX_CONFIG_TYPES_CHARACTERS,
@@ -25,7 +25,7 @@ export function authorize(provider: Provider): Handlers {
   const start = (c: RequestContext, parameters: URLSearchParams) => authorizeBy(provider, c, parameters)
   return {
     'GET /oidc/authorize': (c) => start(c, queryParametersOf(c)),
-    'POST /oidc/authorize': takes(raw('authorize', [FORM_TYPE]), (c, _, bytes) =>
+    'POST /oidc/authorize': acceptBody(raw('authorize', [FORM_TYPE]), (c, _, bytes) =>
       start(c, parametersOf(c, bytes)),
     ),
     'GET /oidc/authorize/callback': async (c) => {

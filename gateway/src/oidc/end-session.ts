@@ -1,7 +1,7 @@
 import { invalid } from '@overlay/rpc'
 import { raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { type RequestContext, takes } from '../http/exchange.js'
+import { acceptBody, type RequestContext } from '../http/exchange.js'
 import { sendDialogue } from '../http/html.js'
 import { MAX_PARAMETER_CHARACTERS } from '../limits.js'
 import type { Handlers } from './operations.js'
@@ -22,7 +22,7 @@ const LOGGED_OUT = '/oidc/logged-out'
 /** Logging out, at the request of a client. */
 export const endSession = (provider: Provider): Handlers => ({
   'GET /oidc/end_session': (c) => end(provider, c, queryParametersOf(c)),
-  'POST /oidc/end_session': takes(raw('form', [FORM_TYPE]), (c, _, bytes) =>
+  'POST /oidc/end_session': acceptBody(raw('form', [FORM_TYPE]), (c, _, bytes) =>
     end(provider, c, parametersOf(c, bytes)),
   ),
   'GET /oidc/logged-out': (c) =>

@@ -3,7 +3,7 @@ import { Fault, faults, type LoginState } from '@overlay/rpc'
 import { jsonBytes, raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { peerCertificates, remoteAddressOf } from '../http/connection.js'
-import { type Handler, type RequestContext, takes } from '../http/exchange.js'
+import { acceptBody, type Handler, type RequestContext } from '../http/exchange.js'
 import { sendDialogue } from '../http/html.js'
 import { credentialsOf } from '../http/session.js'
 import { answerStep, formTargets, signersOf } from './login-answer.js'
@@ -38,7 +38,7 @@ export function loginSteps(provider: Provider): Handlers {
       return showLogin(provider, c, id, method)
     }
   const present = (method: LoginMethod) =>
-    takes(raw('login', loginTypes), async (c, _, bytes) => {
+    acceptBody(raw('login', loginTypes), async (c, _, bytes) => {
       const body = loginBodyOf(c, bytes)
       const takesCookie = answerTypeOf(c.env.incoming) === 'html' || (method === 'cert' && mayBeForeign(c))
       if (takesCookie && browserOf(c) === '') return showLogin(provider, c, body.id, method, noCookie, 400)

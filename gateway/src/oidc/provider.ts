@@ -9,7 +9,7 @@ import { write } from '../http/write.js'
 import { LOGGED_URI_CHARACTERS, MAX_URI_CHARACTERS } from '../limits.js'
 import { isRegistered, type RedirectUris } from './redirect-uris.js'
 
-/** What the parts of the provider share. */
+/** What the operations of the provider share. */
 export interface Provider {
   readonly oidc: Services['oidc']
   /** The rows of signers of external tokens. */

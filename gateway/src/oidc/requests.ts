@@ -75,7 +75,7 @@ export function answerTypeOf({ headers: { accept = '' } }: IncomingMessage): 'js
   throw new Fault('NOT_ACCEPTABLE')
 }
 
-/** Whether a person looks at the answer. */
+/** Whether a person reads the response. */
 export const isBrowser = (incoming: IncomingMessage): boolean => accepts(incoming, 'text/html')
 
 /** The prefix keeps other hosts from setting it. */

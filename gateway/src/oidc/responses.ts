@@ -1,5 +1,5 @@
 import { Fault, faults, fieldOf } from '@overlay/rpc'
-import { retryAfterOf } from '../http/answer.js'
+import { retryAfterOf } from '../http/envelope.js'
 import type { Protocol, RequestContext } from '../http/exchange.js'
 import { sendDialogue } from '../http/html.js'
 import { contentTypeOf, hasBody } from '../http/negotiate.js'

@@ -2,7 +2,7 @@ import { Fault, faults, type LoginState } from '@overlay/rpc'
 import { toDataURL } from 'qrcode'
 import { raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { type RequestContext, takes } from '../http/exchange.js'
+import { acceptBody, type RequestContext } from '../http/exchange.js'
 import { sendDialogue } from '../http/html.js'
 import { answerStep, formTargets, sendQueries } from './login-answer.js'
 import { type LoginBody, loginBodyOf, loginTypes } from './login-body.js'
@@ -18,7 +18,7 @@ const body = raw('login', loginTypes)
 export function secondFactorSteps(provider: Provider): Handlers {
   const { oidc } = provider
   const presentCode = (action: 'totp' | 'totp/enroll/verify') =>
-    takes(body, async (c, _, bytes) => {
+    acceptBody(body, async (c, _, bytes) => {
       const { id, code } = loginBodyOf(c, bytes)
       const present = action === 'totp' ? oidc.presentCode : oidc.verifySecondFactor
       try {
@@ -31,7 +31,9 @@ export function secondFactorSteps(provider: Provider): Handlers {
     })
   return {
     'POST /oidc/login/totp': presentCode('totp'),
-    'POST /oidc/login/totp/enroll': takes(body, (c, _, bytes) => enroll(provider, c, loginBodyOf(c, bytes))),
+    'POST /oidc/login/totp/enroll': acceptBody(body, (c, _, bytes) =>
+      enroll(provider, c, loginBodyOf(c, bytes)),
+    ),
     'POST /oidc/login/totp/enroll/verify': presentCode('totp/enroll/verify'),
     'GET /oidc/login/auth-queries': async (c) => {
       const query = queryParametersOf(c)

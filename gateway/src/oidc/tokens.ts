@@ -4,7 +4,7 @@ import type { Sessions } from '../cache/sessions.js'
 import { raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { remoteAddressOf } from '../http/connection.js'
-import { type Handler, type RequestContext, takes } from '../http/exchange.js'
+import { acceptBody, type Handler, type RequestContext } from '../http/exchange.js'
 import { forbidStoring, JSON_HEADERS } from '../http/send.js'
 import { credentialsOf } from '../http/session.js'
 import { write } from '../http/write.js'
@@ -31,8 +31,10 @@ const required: Readonly<Record<string, readonly string[]>> = {
 /** The endpoints for programs: they receive codes and tokens in a form and answer JSON. */
 export const tokens = (provider: Provider): Handlers => ({
   // wire: the C SDK sends its state twice with the code, where it has no meaning
-  'POST /oidc/oauth/token': takes(form, (c, _, bytes) => grant(provider, c, formOf(c, bytes, ['state']))),
-  'POST /oidc/revoke': takes(form, async (c, _, bytes) => {
+  'POST /oidc/oauth/token': acceptBody(form, (c, _, bytes) =>
+    grant(provider, c, formOf(c, bytes, ['state'])),
+  ),
+  'POST /oidc/revoke': acceptBody(form, async (c, _, bytes) => {
     const parameters = formOf(c, bytes)
     const clientId = clientOf(c, parameters)
     const token = parameterOf(parameters, 'token')
@@ -42,7 +44,7 @@ export const tokens = (provider: Provider): Handlers => ({
     return write(c, 200, JSON_HEADERS, '') // wire: no body, but a type
   }),
   // wire: never an active token, since no caller can authenticate
-  'POST /oidc/oauth/introspect': takes(form, (c) => sendJson(c, 200, { active: false })),
+  'POST /oidc/oauth/introspect': acceptBody(form, (c) => sendJson(c, 200, { active: false })),
 })
 
 async function grant({ oidc }: Provider, c: RequestContext, parameters: URLSearchParams): Promise<Response> {

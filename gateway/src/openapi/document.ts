@@ -48,7 +48,7 @@ const parametersOf = (
   ...query.map((parameter) => ({
     name: parameter.name,
     in: 'query',
-    description: parameter.about,
+    description: parameter.description,
     ...(parameter.required && { required: true }),
     ...typed(typeOf(parameter)),
   })),
@@ -67,7 +67,7 @@ const refusalTexts: Readonly<Record<number, string>> = {
   404: 'What the request is about, or refers to, does not exist',
   409: 'What the request wants is in conflict with what there is',
   429: 'Too many requests are waiting',
-  503: 'A part of the controller does not answer in time',
+  503: 'A component of the controller does not answer in time',
 }
 
 export function openApi2(api: MountedApi<Api>, address: string): object {

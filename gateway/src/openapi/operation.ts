@@ -47,7 +47,7 @@ export function describe({ operations, handlers }: MountedApi): Described[] {
   return Object.entries(operations).map(([operation, access]) => {
     const [method = '', path = ''] = operation.split(' ')
     const endpoint = asEndpoint(handlers[operation] ?? missing(operation))
-    const { query = [], body, about } = endpoint
+    const { query = [], body, response } = endpoint
     const words = path.split('/').filter((part) => part !== '' && !part.startsWith('{'))
     return {
       method: method.toLowerCase(),
@@ -59,9 +59,9 @@ export function describe({ operations, handlers }: MountedApi): Described[] {
       pathParameters: [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name),
       query,
       body,
-      status: about?.status ?? 200,
+      status: response?.status ?? 200,
       answers: answersOf(endpoint),
-      refusals: refusalsOf(method, path, access, about?.fails),
+      refusals: refusalsOf(method, path, access, response?.fails),
     }
   })
 }
@@ -73,9 +73,9 @@ function missing(operation: string): never {
 const JSON_TYPE = 'application/json'
 
 /** Of several types, JSON alone has an envelope, if its data is described. */
-function answersOf({ produces, about }: Endpoint): Described['answers'] {
-  if (!produces) return { [about?.type ?? JSON_TYPE]: envelopeOf(about) }
-  const json = about?.data ? envelopeOf(about) : anyObject
+function answersOf({ produces, response }: Endpoint): Described['answers'] {
+  if (!produces) return { [response?.type ?? JSON_TYPE]: envelopeOf(response) }
+  const json = response?.data ? envelopeOf(response) : anyObject
   const schemaOf = (type: string): JsonSchema =>
     type === JSON_TYPE ? json : type.endsWith('/yaml') ? anyObject : text
   return Object.fromEntries(produces.map((type) => [type, schemaOf(type)]))
@@ -118,10 +118,10 @@ const meta = named(
 const noMeta = { type: ['object', 'null'], enum: [null] }
 const nothing = object({})
 
-function envelopeOf(about: Endpoint['about']): JsonSchema {
-  const { status, data, page, bare, envelope } = about ?? {}
+function envelopeOf(response: Endpoint['response']): JsonSchema {
+  const { status, data, page, bare, envelope } = response ?? {}
   const around = (shown: JsonSchema): JsonSchema =>
-    object({ data: shown, meta: about?.meta === null ? noMeta : meta })
+    object({ data: shown, meta: response?.meta === null ? noMeta : meta })
   if (!data)
     return status === 201 ? named('createEnvelope', around(createLocation)) : named('empty', around(nothing))
   if (bare) return data

@@ -1,7 +1,7 @@
 import { LATE_MS, MIN_DAYS_LEFT, RECENT_MS } from '../limits.js'
 import { type NetworkStatus, nameOf, releaseOf } from './status.js'
 
-/** What an operator should look at. */
+/** What needs the attention of an operator. */
 export interface Concern {
   /** `critical`: something does not work, or soon will not. */
   readonly level: 'critical' | 'warning'
@@ -10,7 +10,7 @@ export interface Concern {
 
 /** The worst first. */
 export function concernsOf(status: NetworkStatus): readonly Concern[] {
-  const all = [away, bus, expiring, late, releases, refusing, routers].flatMap((find) => find(status))
+  const all = [unavailable, bus, expiring, late, releases, refusing, routers].flatMap((find) => find(status))
   return [
     ...all.filter(({ level }) => level === 'critical'),
     ...all.filter(({ level }) => level !== 'critical'),
@@ -20,14 +20,14 @@ export function concernsOf(status: NetworkStatus): readonly Concern[] {
 const critical = (text: string): Concern => ({ level: 'critical', text })
 const warning = (text: string): Concern => ({ level: 'warning', text })
 
-const away = ({ replicas }: NetworkStatus): Concern[] =>
+const unavailable = ({ replicas }: NetworkStatus): Concern[] =>
   replicas.flatMap(({ service, address, problem }) =>
     problem === undefined ? [] : [critical(`${service} at ${address} ${problem}.`)],
   )
 
 const bus = ({ replicas }: NetworkStatus): Concern[] =>
   replicas.flatMap(({ service, process }) =>
-    process?.bus === 'away'
+    process?.bus === 'unavailable'
       ? [warning(`${service} ${nameOf(process)} is not connected to the bus: changes reach it later.`)]
       : [],
   )

@@ -5,7 +5,7 @@ import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
 import { raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { type Endpoint, type RequestContext, takes } from '../http/exchange.js'
+import { acceptBody, type Endpoint, type RequestContext } from '../http/exchange.js'
 import { type Dialogue, sendDialogue } from '../http/html.js'
 import { forbidStoring } from '../http/send.js'
 import { write } from '../http/write.js'
@@ -105,7 +105,7 @@ export function loginSteps(services: Services, sessions: Sessions): Readonly<Rec
 
 /** A form of our own pages. Those of other sites are refused: browsers would present their certificate for them. */
 const ownForm = (step: Step): Endpoint =>
-  takes(raw('form', [FORM_TYPE]), (c, _, bytes) => {
+  acceptBody(raw('form', [FORM_TYPE]), (c, _, bytes) => {
     if (mayBeForeign(c)) return sendDialogue(c, refusedPage('Another site has sent this form.', 403))
     return step(c, formOf(c, bytes))
   })

@@ -12,7 +12,7 @@ import { MAX_HEADS } from '../limits.js'
 
 /** One replica of a service, and what it says about itself. */
 export interface DescribedReplica {
-  readonly service: Service | 'gateway' | 'all parts'
+  readonly service: Service | 'gateway' | 'all components'
   /** `host:port` or `unix:/path`. Empty: not known. */
   readonly address: string
   /** Absent: it has not answered in time. */
@@ -107,22 +107,22 @@ interface Head {
 }
 
 /**
- * Positions of one moment cannot tell a follower that is late from one that is a few milliseconds behind a busy owner. So
- * each look remembers the heads, and a follower is late that has not reached the head of a former look.
+ * The positions of one moment do not distinguish a late follower from one that is a few milliseconds behind a busy owner.
+ * So each poll remembers the heads, and a follower is late that has not reached the head of an earlier poll.
  */
 export function openLateness(): Lateness {
-  const looks = new Map<string, Head[]>()
+  const polls = new Map<string, Head[]>()
   return {
     note(heads, atMs) {
       for (const [schema, number] of heads) {
         // of a restored backup
-        const earlier = (looks.get(schema) ?? []).filter((head) => head.number < number)
-        const same = looks.get(schema)?.find((head) => head.number === number)
-        looks.set(schema, [...earlier, same ?? { number, atMs }].slice(-MAX_HEADS))
+        const earlier = (polls.get(schema) ?? []).filter((head) => head.number < number)
+        const same = polls.get(schema)?.find((head) => head.number === number)
+        polls.set(schema, [...earlier, same ?? { number, atMs }].slice(-MAX_HEADS))
       }
     },
     of(schema, position, atMs) {
-      const missed = looks.get(schema)?.find(({ number }) => number > position)
+      const missed = polls.get(schema)?.find(({ number }) => number > position)
       return missed ? atMs - missed.atMs : 0
     },
   }

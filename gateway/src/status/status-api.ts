@@ -1,14 +1,14 @@
 import { Fault, faults } from '@overlay/rpc'
 import type { Sessions } from '../cache/sessions.js'
 import type { Services } from '../clients/services.js'
-import { failureText, retryAfterOf } from '../http/answer.js'
 import { callContext } from '../http/calls.js'
+import { failureText, retryAfterOf, sendData } from '../http/envelope.js'
 import type { MountedApi, Protocol, RequestContext } from '../http/exchange.js'
 import { sendDialogue } from '../http/html.js'
 import { accepts, contentTypeOf, hasBody } from '../http/negotiate.js'
 import { queryOf } from '../http/query.js'
 import { STATUS_API } from '../http/request-log.js'
-import { forbidStoring, JSON_HEADERS, send } from '../http/send.js'
+import { forbidStoring, JSON_HEADERS } from '../http/send.js'
 import { credentialsOf, type Session } from '../http/session.js'
 import { write } from '../http/write.js'
 import { REFRESH_SECONDS } from '../limits.js'
@@ -23,11 +23,11 @@ import {
   nameOf,
   openStatus,
   type ReadStatus,
-  type StatusDeps,
+  type StatusOptions,
 } from './status.js'
 import { statusPage } from './status-page.js'
 
-export interface StatusApiOptions extends Pick<StatusDeps, 'describeReplicas' | 'address'> {
+export interface StatusApiOptions extends Pick<StatusOptions, 'describeReplicas' | 'address'> {
   readonly services: Services
   readonly sessions: Sessions
 }
@@ -82,7 +82,7 @@ async function sendStatus(c: RequestContext, sessions: Sessions, read: ReadStatu
   if (refusal !== undefined) throw new Fault('UNAUTHORIZED', refusal)
   enter(c, session)
   forbidStoring(c)
-  return send(c, 200, statusJson(await read(callContext(c))))
+  return sendData(c, renderStatus(await read(callContext(c))))
 }
 
 async function showPage(c: RequestContext, sessions: Sessions, read: ReadStatus): Promise<Response> {
@@ -111,7 +111,7 @@ function enter({ env }: RequestContext, session: Session): void {
 }
 
 /** The same as the page, for programs. Times are in ISO 8601. */
-export function statusJson(status: NetworkStatus): string {
+export function renderStatus(status: NetworkStatus): object {
   const { atMs, answeredBy, replicas, follows, offlineRouters } = status
   const data = {
     at: timeOf(atMs),
@@ -150,7 +150,7 @@ export function statusJson(status: NetworkStatus): string {
     })),
     offlineRouters: offlineRouters ?? null,
   }
-  return JSON.stringify({ data, meta: {} })
+  return data
 }
 
 const timeOf = (ms: number): string => new Date(ms).toISOString()

@@ -54,7 +54,7 @@ const post = (path: string, form: Record<string, string>, headers: Record<string
 const logIn = (headers?: Record<string, string>) =>
   post('/status/login', { method: 'password', username: 'admin', password: 'correct horse' }, headers)
 
-test('a process of all parts shows once what it counts for all of them', async () => {
+test('a process of all components shows once what it counts for all of them', async () => {
   const own = {
     host: hostname(),
     pid: process.pid,
@@ -68,8 +68,8 @@ test('a process of all parts shows once what it counts for all of them', async (
   const { data } = JSON.parse(text)
   const rows: { service: string; position?: number; queues: object[] }[] = data.replicas
   expect(rows.map(({ service }) => service)).toEqual([
-    'all parts',
-    'all parts',
+    'all components',
+    'all components',
     'policy',
     'policy',
     'policy',
@@ -290,7 +290,7 @@ test.each([
   ],
   [
     'a replica without the bus',
-    [policy({ bus: 'away' })],
+    [policy({ bus: 'unavailable' })],
     'warning',
     'policy h/7 is not connected to the bus: changes reach it later.',
   ],

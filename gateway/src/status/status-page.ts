@@ -43,11 +43,11 @@ const replicas = ({ replicas, atMs }: NetworkStatus): Fragment =>
     'Replicas',
     ['Service', 'Process', 'Address', 'State', 'Version', 'Node', 'Up', 'Database', 'Bus'],
     replicas.map(({ service, address, process, problem }) => {
-      if (!process) return [service, '–', address, bad(problem ?? 'away'), '–', '–', '–', '–', '–']
+      if (!process) return [service, '–', address, bad(problem ?? 'unavailable'), '–', '–', '–', '–', '–']
       const { pool, nodeVersion, startedAtMs, bus } = process
       const connections = pool ? `${pool.busy} busy, ${pool.idle} idle, ${pool.waiting} waiting` : '–'
       const up = span(atMs - startedAtMs)
-      const state = bus === 'away' ? bad(bus) : bus || '–'
+      const state = bus === 'unavailable' ? bad(bus) : bus || '–'
       return [
         service,
         nameOf(process),
@@ -84,7 +84,7 @@ const positions = ({ follows, replicas }: NetworkStatus): Fragment => {
     'Positions',
     ['Service', 'Process', 'Changes of', 'Position', 'Behind by', 'Lag', 'Last heard'],
     [...own, ...followed],
-    'Lag: for how long changes are missing that an earlier look at this page has seen.',
+    'Lag: for how long changes are missing that an earlier view of this page has shown.',
   )
 }
 

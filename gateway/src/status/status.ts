@@ -28,12 +28,12 @@ export interface Follow {
   readonly position: number | undefined
   /** Of the owner. Undefined: no replica of it answers. */
   readonly head: number | undefined
-  /** For how long changes that a former look has seen are missing. 0: none is. */
+  /** For how long changes that an earlier poll has found are missing. 0: none is. */
   readonly lateMs: number
   readonly silentMs: number | undefined
 }
 
-export interface StatusDeps {
+export interface StatusOptions {
   readonly describeReplicas: DescribeReplicas
   readonly routers: RouterLists
   /** `host:port` of the APIs. */
@@ -41,7 +41,7 @@ export interface StatusDeps {
 }
 
 /** Asks all processes when it is called, and does nothing otherwise. */
-export function openStatus({ describeReplicas, routers, address }: StatusDeps) {
+export function openStatus({ describeReplicas, routers, address }: StatusOptions) {
   const lateness = openLateness()
   return async (request: Context): Promise<NetworkStatus> => {
     const context = { ...request, deadline: new Date(Date.now() + DESCRIBE_MS) }
@@ -80,24 +80,24 @@ export const nameOf = ({ host, pid }: Pick<ProcessDescription, 'host' | 'pid'>):
 export const releaseOf = ({ version, revision }: Pick<ProcessDescription, 'version' | 'revision'>): string =>
   `${version} (${revision})`
 
-/** A process of several parts has a row of its own, with what it counts for all of them. */
+/** A process of several components has a row of its own, with what it counts for all of them. */
 function countedOnce(
   own: DescribedReplica,
   others: readonly DescribedReplica[],
 ): readonly DescribedReplica[] {
   const rows = [own, ...others]
-  const parts = new Map<string | undefined, number>()
-  for (const row of rows) parts.set(processOf(row), (parts.get(processOf(row)) ?? 0) + 1)
+  const counts = new Map<string | undefined, number>()
+  for (const row of rows) counts.set(processOf(row), (counts.get(processOf(row)) ?? 0) + 1)
   const wholes = new Map<string, DescribedReplica>()
   const rest: DescribedReplica[] = []
   for (const row of rows) {
     const [name, { process }] = [processOf(row), row]
-    if (!process || name === undefined || parts.get(name) === 1) {
+    if (!process || name === undefined || counts.get(name) === 1) {
       rest.push(row)
       continue
     }
     if (!wholes.has(name))
-      wholes.set(name, { ...row, service: 'all parts', address: row === own ? own.address : '' })
+      wholes.set(name, { ...row, service: 'all components', address: row === own ? own.address : '' })
     if (row !== own) rest.push({ ...row, process: { ...process, ...countedElsewhere } })
   }
   return [...wholes.values(), ...rest]
@@ -117,7 +117,7 @@ const countedElsewhere = {
 }
 
 export const isService = (service: DescribedReplica['service']): boolean =>
-  service !== 'gateway' && service !== 'all parts'
+  service !== 'gateway' && service !== 'all components'
 
 /** The newest position of each schema that one of its owners knows. */
 function headsOf(replicas: readonly DescribedReplica[]): ReadonlyMap<string, number> {

@@ -25,7 +25,7 @@ const STREAM_EVENTS_REQUEST = 10040
 const STREAM_EVENTS_EVENT = 10041
 const EVENT_TYPE = 10
 
-export interface ManagementDeps {
+export interface ManagementOptions {
   readonly events: EventSource
   /** The changes of all services. */
   readonly changes: EventSource
@@ -42,7 +42,7 @@ const result = (isSuccess: boolean, text: string): Outgoing => ({
 /** Answers the requests of one client until its channel is closed. */
 export function openManagementChannel(
   socket: Duplex,
-  { events, changes, countEntities }: ManagementDeps,
+  { events, changes, countEntities }: ManagementOptions,
 ): Channel {
   const channel = openChannel(socket, {
     maxQueuedBytes: MAX_QUEUED_BYTES,

@@ -26,7 +26,7 @@ export function openSharedSource(read: (sink: EventSink, signal: AbortSignal) =>
   let running: Promise<void> = Promise.resolve()
   let isOpen = false
 
-  /** A reader that was told to stop may still open. */
+  /** A reader that is stopping may still open. */
   const sinkOf = (signal: AbortSignal): EventSink => ({
     emit(event) {
       for (const listener of listeners) listener(event)

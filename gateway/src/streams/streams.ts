@@ -8,9 +8,9 @@ import { endWith } from '../http/connection.js'
 import { requestId } from '../http/ids.js'
 import { type Credentials, credentialsOf, type Session, type SessionStore } from '../http/session.js'
 import { CLOSE_MS, PING_MS, STREAM_MESSAGE_BYTES } from '../limits.js'
-import { type ManagementDeps, openManagementChannel } from './management-channel.js'
+import { type ManagementOptions, openManagementChannel } from './management-channel.js'
 
-export interface StreamsOptions extends ManagementDeps {
+export interface StreamsOptions extends ManagementOptions {
   /** Path of the streams. Requests for others are refused. */
   readonly path: string
   readonly pathOf: (target: string) => string
@@ -51,22 +51,22 @@ export function openStreams(options: StreamsOptions): Streams {
   })
   const refused = boundedLines(log, 'stream refused')
   const streams = new Set<Stream>()
-  const places = new Map<string, number>() // by source
+  const openBySource = new Map<string, number>()
   let total = 0
   let isClosing = false
 
-  /** Takes a place within the limits, until the socket is closed. */
-  function takePlace(source: string, socket: Duplex): void {
-    const taken = places.get(source) ?? 0
+  /** Takes a slot within the limits, until the socket is closed. */
+  function takeSlot(source: string, socket: Duplex): void {
+    const taken = openBySource.get(source) ?? 0
     if (isClosing || total >= maxStreams || taken >= maxStreamsPerSource)
       throw new Fault('SERVER_TOO_MANY_REQUESTS', 'too many streams are open')
     total++
-    places.set(source, taken + 1)
+    openBySource.set(source, taken + 1)
     socket.once('close', () => {
       total--
-      const left = (places.get(source) ?? 0) - 1
-      if (left > 0) places.set(source, left)
-      else places.delete(source)
+      const left = (openBySource.get(source) ?? 0) - 1
+      if (left > 0) openBySource.set(source, left)
+      else openBySource.delete(source)
     })
   }
 
@@ -81,7 +81,7 @@ export function openStreams(options: StreamsOptions): Streams {
     const address = clientAddressOf(incoming.socket)
     const session = await admit(incoming)
     if (socket.destroyed) return
-    takePlace(sourceOf(address), socket) // only administrators take one
+    takeSlot(sourceOf(address), socket) // only administrators take one
     server.handleUpgrade(incoming, socket, head, (ws) => run(ws, session, credentialsOf(incoming), address))
   }
 

@@ -1,8 +1,9 @@
 import type { Health } from '@overlay/process'
+import { sendData } from '../http/envelope.js'
 import type { Answer, RequestContext } from '../http/exchange.js'
 import { fragment, htmlPage, sendHtml } from '../http/html.js'
 import { accepts } from '../http/negotiate.js'
-import { type PreparedBody, send } from '../http/send.js'
+import type { PreparedBody } from '../http/send.js'
 
 interface Check {
   readonly healthy: boolean
@@ -10,7 +11,7 @@ interface Check {
 }
 
 /**
- * Whether this gateway serves and hears the parts that it follows, without reasons: strangers may ask.
+ * Whether this gateway serves and follows the other components, without reasons: strangers may ask.
  * wire: path and members are those of the original, without its times.
  * differs: if one is not healthy, the status is 503, as monitors expect. The gateway may still be ready.
  */
@@ -20,14 +21,14 @@ export function sendHealth(c: RequestContext, { checks }: Health): Answer {
   const status = healthy ? 200 : 503
   if (accepts(c.env.incoming, 'text/html')) return sendHtml(c, pageOf(healthy, states), status)
   c.env.outgoing.setHeader('cache-control', 'no-cache')
-  return send(c, status, JSON.stringify({ data: { checks: states, healthy }, meta: {} }))
+  return sendData(c, { checks: states, healthy }, status)
 }
 
 const pageOf = (healthy: boolean, checks: readonly Check[]) =>
   htmlPage(
     healthy ? 'This gateway is healthy' : 'This gateway is not healthy',
     fragment`<table>
-<thead><tr><th scope="col">Part</th><th scope="col">State</th></tr></thead>
+<thead><tr><th scope="col">Component</th><th scope="col">State</th></tr></thead>
 <tbody>
 ${checks.map(({ id, healthy }) => fragment`<tr><td>${id}</td><td>${healthy ? 'ok' : 'not healthy'}</td></tr>\n`)}</tbody>
 </table>

@@ -76,7 +76,7 @@ test.each([
   expect(answers.map((answer) => answer.status)).toEqual([503, 503])
   const states = healthy.map((state) => ({ ...state, healthy: state.id !== id }))
   expect(answers[0]?.json.data).toEqual({ checks: states, healthy: false })
-  expect(answers.map(({ text }) => text).join()).not.toContain('silent')
+  expect(answers.map(({ text }) => text).join()).not.toContain('unavailable')
 })
 
 describe.each([

@@ -20,7 +20,7 @@ export interface WebOptions {
 }
 
 /**
- * The pages for browsers beside the APIs.
+ * The pages for browsers besides the APIs.
  * @throws Error if the directory of the console has no console
  */
 export async function openWeb({ address, apis, health, console }: WebOptions): Promise<Pages> {

@@ -42,7 +42,7 @@ export async function describeProcess({
     followed: followedSchemas(),
     queues,
     pool: poolConnections(),
-    bus: bus ? (bus.connected() ? 'ok' : 'away') : '',
+    bus: bus ? (bus.connected() ? 'ok' : 'unavailable') : '',
     certificates,
     routers: hasRouters ? (routers.values[0]?.value ?? 0) : undefined,
     slowRequests: recentSlowRequests(),

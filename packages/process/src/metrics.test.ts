@@ -96,4 +96,4 @@ test.each(Object.entries(queries))(
 )
 
 /** Labels that Prometheus adds. */
-const ofScrape = ['job', 'process', 'part', 'namespace', 'pod']
+const ofScrape = ['job', 'process', 'component', 'namespace', 'pod']

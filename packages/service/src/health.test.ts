@@ -17,6 +17,6 @@ test('a service is ready without the bus', async () => {
   const head = async () => ({ timeline: 't', number: 1 })
   expect(await healthOf({ head }, { connected: () => false })()).toEqual({
     ready: true,
-    checks: { database: 'ok', bus: 'away' },
+    checks: { database: 'ok', bus: 'unavailable' },
   })
 })

@@ -13,5 +13,5 @@ export const healthOf =
       () => 'ok',
       () => 'does not answer',
     )
-    return { ready: database === 'ok', checks: { database, bus: bus.connected() ? 'ok' : 'away' } }
+    return { ready: database === 'ok', checks: { database, bus: bus.connected() ? 'ok' : 'unavailable' } }
   }

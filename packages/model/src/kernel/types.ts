@@ -82,7 +82,7 @@ export type ListType = 'application/json' | 'application/json; charset=utf-8'
 export interface ListParameter {
   readonly name: string
   readonly type: 'string' | 'strings'
-  readonly about: string
+  readonly description: string
 }
 
 /** 10 characters, 22 characters of base62, or a cuid that grows with time. */

@@ -82,7 +82,7 @@ export const service = defineEntity({
     {
       name: 'configTypes',
       type: 'strings',
-      about: 'Ids or names of the config types whose data is wanted.',
+      description: 'Ids or names of the config types whose data is wanted.',
     },
   ],
   summaryNames: ['services', 'services.edge'],

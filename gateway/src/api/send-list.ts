@@ -1,36 +1,44 @@
 import { type Entity, memoized, readSchemaOf, symbolsOf } from '@overlay/model'
 import type { Context, ListRequest, ListResponse, Perspective, Selection } from '@overlay/rpc'
-import { around } from '../http/answer.js'
 import { callContext, freshCallContext } from '../http/calls.js'
+import { wrapData } from '../http/envelope.js'
 import type { Answer, Parameter, RequestContext } from '../http/exchange.js'
 import { queryOf } from '../http/query.js'
 import { forbidStoring, JSON_TYPE, sendBytes, sendParts } from '../http/send.js'
 
 export const paging: readonly Parameter[] = [
-  { name: 'limit', type: 'integer', about: 'Rows at most; -1 for all of them. Without it 10.' },
-  { name: 'offset', type: 'integer', about: 'Rows to leave out at the beginning.' },
+  { name: 'limit', type: 'integer', description: 'Rows at most; -1 for all of them. Without it 10.' },
+  { name: 'offset', type: 'integer', description: 'Rows to leave out at the beginning.' },
   {
     name: 'filter',
     type: 'string',
-    about: 'Which rows, in the filter language; may end in sort, skip and limit.',
+    description: 'Which rows, in the filter language; may end in sort, skip and limit.',
   },
-  { name: 'sort', type: 'string', about: 'Up to five symbols, each with asc or desc.' },
+  { name: 'sort', type: 'string', description: 'Up to five symbols, each with asc or desc.' },
 ]
 
 /** wire: the sort parameter has no effect; the console sorts by `name`, which attributes do not have. */
 export const attributePaging: readonly Parameter[] = paging
   .filter(({ name }) => name !== 'sort')
   .map((one) =>
-    one.name === 'limit' ? { ...one, about: 'Attributes at most. Without it all of them.' } : one,
+    one.name === 'limit' ? { ...one, description: 'Attributes at most. Without it all of them.' } : one,
   )
 
 export const byRole: readonly Parameter[] = [
-  { name: 'roleFilter', type: 'strings', about: 'Role attributes (#word) or ids (@id) that rows must have.' },
-  { name: 'roleSemantic', type: 'string', about: 'AllOf or AnyOf of the attributes. Without it AllOf.' },
+  {
+    name: 'roleFilter',
+    type: 'strings',
+    description: 'Role attributes (#word) or ids (@id) that rows must have.',
+  },
+  {
+    name: 'roleSemantic',
+    type: 'string',
+    description: 'AllOf or AnyOf of the attributes. Without it AllOf.',
+  },
 ]
 
 /** The query of the client. The owner of the rows parses it. */
-export function listRequest(
+export function readListRequest(
   c: RequestContext,
   kind: string,
   within?: Selection,
@@ -57,12 +65,12 @@ export function listRequest(
 export type List = (request: ListRequest, context: Context) => Promise<ListResponse>
 
 /** Answers one page, or all rows page by page. Rows are passed on as text, unparsed. */
-export async function list(
+export async function sendList(
   c: RequestContext,
   entity: Entity,
   request: ListRequest,
   fetch: List,
-  onPage?: (page: ListResponse, body: Buffer) => void,
+  onPage?: (page: ListResponse, body: string | Buffer) => void,
 ): Promise<Response> {
   const first = await fetch(request, callContext(c))
   if (showsTokens(entity)) forbidStoring(c)
@@ -70,7 +78,7 @@ export async function list(
 }
 
 /** Attributes in use, as strings. */
-export async function listAttributes(
+export async function sendAttributes(
   c: RequestContext,
   request: ListRequest,
   fetch: List,
@@ -91,11 +99,11 @@ function answerFrom(
   first: ListResponse,
   request: ListRequest,
   fetch: List,
-  onPage?: (page: ListResponse, body: Buffer) => void,
+  onPage?: (page: ListResponse, body: string | Buffer) => void,
 ): Answer {
-  const end = `],"meta":${metaOf(fields, first)}}`
-  if (first.next.length > 0) return allPages(c, type, end, first, request, fetch)
-  const body = around('{"data":', first.rows, end.slice(1))
+  const meta = metaOf(fields, first)
+  if (first.next.length > 0) return sendAllPages(c, type, meta, first, request, fetch)
+  const body = wrapData(first.rows, meta)
   onPage?.(first, body)
   return sendBytes(c, 200, body, type)
 }
@@ -115,10 +123,10 @@ const showsTokens = memoized((entity: Entity) => {
 const metaOf = (fields: string, { limit, offset, total }: Omit<ListResponse, 'rows'>): string =>
   `{"filterableFields":${fields},"pagination":{"limit":${limit},"offset":${offset},"totalCount":${total}}}`
 
-function allPages(
+function sendAllPages(
   c: RequestContext,
   type: string,
-  end: string,
+  meta: string,
   first: ListResponse,
   request: ListRequest,
   fetch: List,
@@ -139,7 +147,7 @@ function allPages(
         await freshCallContext(c),
       )
     }
-    yield Buffer.from(end)
+    yield Buffer.from(`],"meta":${meta}}`)
   }
   return sendParts(c, type, parts)
 }
