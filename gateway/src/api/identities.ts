@@ -1,4 +1,5 @@
-import { flag, integer, links, listOf, named, object, orNull, reference, text } from '@overlay/model/schema'
+import { assignedConfig, policyAdvice } from '@overlay/model'
+import { integer, listOf, named, object, text } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
 import { json } from '../http/body.js'
 import { callContext } from '../http/calls.js'
@@ -23,30 +24,6 @@ const pairs = named(
 const assignBody = json<readonly ServiceConfig[] | undefined>('serviceConfigs', pairs)
 const removeBody = json<readonly ServiceConfig[] | undefined>('serviceConfigIdPairs', pairs, false)
 
-const serviceConfig = named(
-  'serviceConfigDetail',
-  object({ config: reference, configId: text, service: reference, serviceId: text }),
-)
-
-const router = named(
-  'routerEntityRef',
-  object({ _links: links, entity: text, id: text, isOnline: flag }, { name: text }),
-)
-
-const advice = named(
-  'policyAdvice',
-  object(
-    {
-      commonRouters: orNull(listOf(router)),
-      identity: reference,
-      identityId: text,
-      service: reference,
-      serviceId: text,
-    },
-    { identityRouterCount: integer, isBindAllowed: flag, isDialAllowed: flag, serviceRouterCount: integer },
-  ),
-)
-
 /** Special operations on identities. */
 export const identities = ({ identity, policy }: Services): Handlers => ({
   // 0 minutes: until it is enabled again. differs: an envelope, where the original sends nothing
@@ -62,7 +39,7 @@ export const identities = ({ identity, policy }: Services): Handlers => ({
 
   // wire: a list without filterable fields
   'GET /identities/{id}/service-configs': {
-    response: { data: serviceConfig, page: true },
+    response: { data: assignedConfig, page: true },
     handle: async (c, { id }) => {
       const { json: rows } = await policy.listServiceConfigs({ identityId: id }, callContext(c))
       const pagination = { limit: rows.length, offset: 0, totalCount: rows.length }
@@ -83,13 +60,10 @@ export const identities = ({ identity, policy }: Services): Handlers => ({
   }),
 
   'GET /identities/{id}/policy-advice/{serviceId}': {
-    response: { data: advice, meta: null, envelope: 'getIdentityPolicyAdviceEnvelope' },
+    response: { data: policyAdvice, meta: null, envelope: 'getIdentityPolicyAdviceEnvelope' },
     handle: async (c, { id, serviceId }) => {
-      const { json: policyAdvice } = await policy.getPolicyAdvice(
-        { identityId: id, serviceId },
-        callContext(c),
-      )
-      return sendData(c, policyAdvice, 200, 'null') // wire: null here
+      const { json } = await policy.getPolicyAdvice({ identityId: id, serviceId }, callContext(c))
+      return sendData(c, json, 200, 'null') // wire: null here
     },
   },
 })

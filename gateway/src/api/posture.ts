@@ -1,79 +1,11 @@
-import {
-  anyObject,
-  flag,
-  integer,
-  listOf,
-  type Members,
-  mapOf,
-  named,
-  object,
-  oneOf,
-  orNull,
-  text,
-  time,
-  variable,
-} from '@overlay/model/schema'
+import { endingServices, failedRequest, reportedPosture } from '@overlay/model'
+import { flag, listOf, type Members, named, object, oneOf, variable } from '@overlay/model/schema'
 import type { Services } from '../clients/services.js'
 import { json, jsonBytes } from '../http/body.js'
 import { callContext } from '../http/calls.js'
 import { sendData } from '../http/envelope.js'
 import { acceptBody, type BodySpec, type RequestContext } from '../http/exchange.js'
 import type { Handlers } from './operations.js'
-
-const texts = listOf(text)
-
-const service = object({
-  id: text,
-  name: text,
-  postureQueryType: text,
-  timeout: integer,
-  timeoutRemaining: integer,
-})
-
-const postureResponseSchema = named(
-  'postureResponse',
-  object({ services: listOf(named('postureResponseService', service)) }),
-)
-
-const report = { lastUpdatedAt: orNull(time), postureCheckId: text, timedOut: flag }
-const process = { ...report, binaryHash: text, isRunning: flag, signerFingerprints: texts }
-
-const postureDataSchema = named(
-  'postureData',
-  object({
-    apiSessionPostureData: mapOf(anyObject),
-    domain: named('postureDataDomain', object({ ...report, domain: orNull(text) })),
-    mac: named('postureDataMac', object({ ...report, addresses: orNull(texts) })),
-    os: named(
-      'postureDataOs',
-      object({ ...report, build: orNull(text), type: orNull(text), version: orNull(text) }),
-    ),
-    processes: listOf(named('postureDataProcess', object(process))),
-  }),
-)
-
-/** Further members, which depend on the type of the check, show the condition and the state of the endpoint. */
-const checkFailure = named('postureCheckFailure', {
-  ...object({ postureCheckId: text, postureCheckName: text, postureCheckType: text }),
-  additionalProperties: true,
-})
-
-const policyFailure = named(
-  'policyFailure',
-  object({ checks: listOf(checkFailure), policyId: text, policyName: text }),
-)
-
-const failedRequestSchema = named(
-  'failedServiceRequest',
-  object({
-    apiSessionId: text,
-    policyFailures: listOf(policyFailure),
-    serviceId: text,
-    serviceName: text,
-    sessionType: oneOf('Dial', 'Bind'),
-    when: time,
-  }),
-)
 
 const boundedText = (max: number) => ({ type: 'string', maxLength: max })
 const boundedTexts = (most: number, max: number) => ({
@@ -126,20 +58,24 @@ export function posture({ policy }: Services): Handlers {
     const { services } = await policy.submitPosture({ responses: reports.map(jsonBytes) }, callContext(c))
     return sendData(c, { services: JSON.parse(services.toString()) }, 201)
   }
-  const response = { status: 201, data: postureResponseSchema, envelope: 'postureResponseEnvelope' } as const
+  const response = {
+    status: 201,
+    data: named('postureResponse', object({ services: endingServices })),
+    envelope: 'postureResponseEnvelope',
+  } as const
   return {
     'POST /posture-response': acceptBody(one, submit, { response }),
     'POST /posture-response-bulk': acceptBody(many, submit, { response }),
 
     // wire: empty for an unknown identity
     'GET /identities/{id}/posture-data': {
-      response: { data: postureDataSchema, envelope: 'postureDataEnvelope' },
+      response: { data: reportedPosture, envelope: 'postureDataEnvelope' },
       handle: async (c, { id }) =>
         sendData(c, (await policy.getPostureData({ identityId: id }, callContext(c))).json),
     },
     'GET /identities/{id}/failed-service-requests': {
       response: {
-        data: { type: 'array', items: failedRequestSchema },
+        data: listOf(failedRequest),
         envelope: 'failedServiceRequestEnvelope',
       },
       handle: async (c, { id }) =>

@@ -1,4 +1,11 @@
-import { edgeRouter, identity, referenceTo, service } from '@overlay/model'
+import {
+  edgeRouter,
+  identity,
+  type policyAdvice,
+  referenceTo,
+  type SchemaValue,
+  service,
+} from '@overlay/model'
 import { type Methods, notFound, type PolicyServiceService } from '@overlay/rpc'
 import { sizeOf } from '../domain/bitset.js'
 import { commonRouters, mayUse, routersOfIdentity, routersOfService } from '../domain/state-queries.js'
@@ -24,7 +31,7 @@ export const getPolicyAdvice =
       isOnline: isOnline(json[i]),
     }))
     // wire: members that are false or 0 are absent; an empty list of routers is null
-    const advice = {
+    const advice: SchemaValue<typeof policyAdvice> = {
       identityId,
       identity: referenceTo(identity, identityId, identityName),
       serviceId,
@@ -44,4 +51,5 @@ const isOnline = (description: Uint8Array | undefined): boolean =>
   description.length > 0 &&
   (JSON.parse(Buffer.from(description).toString()) as { isOnline: boolean }).isOnline
 
-const count = (name: string, number: number): object => (number > 0 ? { [name]: number } : {})
+const count = <N extends string>(name: N, number: number): { readonly [M in N]?: number } =>
+  number > 0 ? ({ [name]: number } as { readonly [M in N]: number }) : {}

@@ -1,3 +1,4 @@
+import type { endingServices, SchemaValue } from '@overlay/model'
 import { type Context, Fault, type Methods, type PolicyServiceService } from '@overlay/rpc'
 import { losesCheck, postureOf } from '../domain/authorization/evaluate-policies.js'
 import { endingSoon } from '../domain/authorization/expiring-services.js'
@@ -27,7 +28,10 @@ export const submitPosture =
       await deps.waitForFollowers({ id: identityId, position }, context, ['sessions'])
     const services = endingSoon(engine.state, context.caller, responses, data.apiSessions[apiSessionId])
     const names = engine.namesOf('services')
-    const named = services.map((one) => ({ ...one, name: names.get(one.id) ?? '' }))
+    const named: SchemaValue<typeof endingServices> = services.map((one) => ({
+      ...one,
+      name: names.get(one.id) ?? '',
+    }))
     return { id: identityId, position, services: jsonOf(named) }
   }
 

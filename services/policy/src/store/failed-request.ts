@@ -1,13 +1,21 @@
+import type { failedRequest, SchemaValue } from '@overlay/model'
 import type { Database, Db, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { FAILED_REQUESTS_BYTES } from '../domain/limits.js'
 import { lockIdentity } from './lock-identity.js'
 
+/** As administrators see it. */
+export type FailedRequest = SchemaValue<typeof failedRequest>
+
 /** wire: how many requests of each identity are kept. */
 const KEPT = 100
 
 /** Saves a refused request. It changes nothing else, so it is not in the change log. */
-export const saveFailedRequest = (db: Database, identityId: string, request: object): Promise<void> =>
+export const saveFailedRequest = (
+  db: Database,
+  identityId: string,
+  request: Omit<FailedRequest, 'when'>,
+): Promise<void> =>
   db.transaction(undefined, async (tx) => {
     if (await lockIdentity(tx, identityId)) await insertFailedRequest(tx, identityId, request)
   })
@@ -26,8 +34,8 @@ async function insertFailedRequest(tx: Tx, identityId: string, request: object):
 }
 
 /** In wire shape, oldest first; the newest of them if all are too large. */
-export async function failedRequests(db: Db, identityId: string): Promise<object[]> {
-  const { rows } = await db.query<{ at: Date; request: object }>(
+export async function failedRequests(db: Db, identityId: string): Promise<FailedRequest[]> {
+  const { rows } = await db.query<{ at: Date; request: Omit<FailedRequest, 'when'> }>(
     sql`
     select at, request
       from (select id, at, request, sum(octet_length(request::text)) over (order by id desc) as bytes

@@ -1,4 +1,10 @@
-import { config as configEntity, referenceTo, service } from '@overlay/model'
+import {
+  type assignedConfig,
+  config as configEntity,
+  referenceTo,
+  type SchemaValue,
+  service,
+} from '@overlay/model'
 import { Fault } from '@overlay/rpc'
 import type { RowChange } from '@overlay/store/change-log'
 import { allPages } from '@overlay/store/kind-store'
@@ -68,7 +74,10 @@ const lockServiceConfigs = (tx: Tx, which: Sql): Promise<unknown> =>
     select from service_config where ${which} order by identity_id, service_id, config_type_id for update`)
 
 /** In wire shape. wire: GET omits configs for services that do not exist. */
-export async function listServiceConfigs(db: Db, identityId: string): Promise<object[]> {
+export async function listServiceConfigs(
+  db: Db,
+  identityId: string,
+): Promise<SchemaValue<typeof assignedConfig>[]> {
   const { rows } = await db.query<{
     serviceId: string
     service: string

@@ -1,3 +1,4 @@
+import type { endingServices, SchemaValue } from '@overlay/model'
 import { GRACE_MS, timeoutOf } from '../posture/mfa-check.js'
 import { type Check, NO_TIMEOUT } from '../posture/posture-check.js'
 import type { EndpointState, PostureResponse } from '../posture/posture-data.js'
@@ -15,7 +16,7 @@ export function endingSoon(
   responses: readonly PostureResponse[],
   endpoint: EndpointState | undefined,
   nowMs: number = Date.now(),
-): { readonly id: string }[] {
+): Omit<SchemaValue<typeof endingServices>[number], 'name'>[] {
   if (endpoint?.passedMfaAt === undefined) return []
   const events = responses.flatMap((response) => (response.typeId === 'ENDPOINT_STATE' ? [response] : []))
   const [woken, unlocked] = [events.some((one) => one.woken), events.some((one) => one.unlocked)]

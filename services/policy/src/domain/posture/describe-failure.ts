@@ -64,7 +64,7 @@ const actualOf = (report: ProcessReport | undefined): object => ({
 })
 
 /** What the check requires and what the endpoint has reported, for administrators. */
-export function failureOf(check: Check, endpoint: Endpoint): object {
+export function failureOf(check: Check, endpoint: Endpoint) {
   return {
     postureCheckId: check.id,
     postureCheckName: check.name,

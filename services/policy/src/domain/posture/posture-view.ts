@@ -1,7 +1,14 @@
+import type { reportedPosture, SchemaValue } from '@overlay/model'
 import type { PostureData } from './posture-data.js'
 
 /** The posture data of an identity in wire shape. wire: members that were never reported, and the build, are null. */
-export function postureView({ os, domain, mac, processes, apiSessions }: PostureData): object {
+export function postureView({
+  os,
+  domain,
+  mac,
+  processes,
+  apiSessions,
+}: PostureData): SchemaValue<typeof reportedPosture> {
   return {
     apiSessionPostureData: Object.fromEntries(
       Object.entries(apiSessions).map(([id, { passedMfaAt, wokenAt, unlockedAt }]) => [
