@@ -14,7 +14,7 @@ export const CHAIN_SIGNATURES = 16
 /** wire: bearer tokens of a request that are tried; further ones are ignored. */
 export const BEARER_TOKENS = 2
 
-/** Gateways trust the token beside a first factor for so long at most, also one that does not expire. */
+/** Gateways accept the token of a second factor for so long at most, also one that does not expire. */
 export const SECOND_TOKEN_MS = 24 * 3_600_000
 
 /**

@@ -17,14 +17,14 @@ const keywords = new Set(
 
 const space = /[ \t\r\n]+/y
 const word = /[A-Za-z_]+(?:\.[A-Za-z_]+)*/y
-const negated = /not(?:[ \t\r\n]+(i?contains|between)|[ \t\r\n](in))(?![A-Za-z_])/iy // wire: one blank in 'not in'
+const negated = /not(?:[ \t\r\n]+(i?contains|between)|[ \t\r\n](in))(?![A-Za-z_])/iy // wire: exactly one blank in 'not in'
 const datetime = /datetime\([ \t\r\n]*([-+:.TZtz\d]+)[ \t\r\n]*\)/y
 const string = /"([^"\\]*(?:\\["\\fnrt][^"\\]*)*)"/y
 const number = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?/y
 const sign = /[<>!]=|[<>=()[\],]/y
 const quoted = /'[^']*'/y
 
-/** Splits a filter. wire: a character that the language does not know is dropped without a word. */
+/** Splits a filter. wire: an unknown character is ignored: `name ?= "a"` is `name = "a"`. */
 export function tokensOf(text: string): Token[] {
   const tokens: Token[] = []
   let at = 0
@@ -108,7 +108,7 @@ const matchOf = (kind: Token['kind'], shown: string, value?: Token['value']): Ma
   value,
 })
 
-/** wire: line and column stand there twice. */
+/** wire: the message contains line and column twice. */
 export function unexpected(text: string, at: number, shown: string): FilterError {
   const before = text.slice(0, at).split('\n')
   const line = before.length
@@ -119,7 +119,7 @@ export function unexpected(text: string, at: number, shown: string): FilterError
   )
 }
 
-/** wire: backslashes go first, so that an escaped backslash before an n is a new line. */
+/** wire: backslashes are replaced first, so that `\\n` in a filter is a new line, not a backslash and an n. */
 const unescaped = (raw: string): string =>
   raw.includes('\\')
     ? raw

@@ -29,7 +29,10 @@ export const strangerLimits: FilterLimits = { characters: 1024, conditions: 10 }
 
 const MAX_DEPTH = 200
 
-/** Reads a filter. wire: 'and' and 'or' are equals and lean to the right, 'not' takes all that follows. */
+/**
+ * Reads a filter. wire: 'and' and 'or' have one precedence and associate to the right: `a and b or c` is `a and (b or
+ * c)`; `not a and b` is `not (a and b)`.
+ */
 export function parse(text: string, limits = filterLimits): Statement {
   if (text.length > limits.characters) throw new FilterError('INVALID_FILTER', 'the filter is too long')
   const tokens = tokensOf(text)

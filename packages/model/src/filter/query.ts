@@ -1,7 +1,7 @@
 import { FilterError, type Query, type SortKey } from './filter.js'
 import { type FilterLimits, filterLimits, parse } from './parser.js'
 
-/** The parameters beside `filter`, as they were sent; absent ones are empty. */
+/** The parameters besides `filter`, as they were sent; absent ones are empty. */
 export interface ListParameters {
   readonly sort: string
   readonly limit: string
@@ -12,7 +12,7 @@ const DEFAULT_LIMIT = 10
 const MAX_LIMIT = 500
 const MAX_OFFSET = 100_000
 
-/** Reads filter and parameters of a list. wire: what the filter says itself wins over the parameters. */
+/** Reads filter and parameters of a list. wire: `sort by`, `skip` and `limit` in the filter overrule the parameters. */
 export function parseQuery(
   filter: string,
   { sort, limit, offset }: ListParameters,
@@ -28,10 +28,10 @@ export function parseQuery(
   }
 }
 
-/** wire: the limit of a list of all; more than a JSON number can hold. */
+/** wire: the `limit` that answers show for a list of all: the largest int64, more than a JSON number can hold. */
 export const limitText = ({ limit }: Query): string => (limit === null ? '9223372036854775807' : `${limit}`)
 
-/** wire: too much is cut, nonsense becomes the default, -1 is all. */
+/** wire: a limit above 500 is 500, one below 1 is 10, -1 is all. */
 function bounded(limit: number): number | null {
   if (limit === -1) return null
   return limit < 1 ? DEFAULT_LIMIT : Math.min(limit, MAX_LIMIT)

@@ -21,7 +21,10 @@ interface StringOptions extends Options {
 
 type Schema = Field['schema']
 
-/** How a value is stored: as text, boolean, number, time, JSON document, or array of text whose empty form reads as null. */
+/**
+ * How a value is stored: as text, boolean, number, time, JSON document, or array of text whose empty form reads as
+ * null.
+ */
 export type StoredForm = 'text' | 'flag' | 'number' | 'time' | 'document' | 'set'
 
 const loads: Readonly<Record<StoredForm, (stored: unknown) => unknown>> = {
@@ -30,7 +33,7 @@ const loads: Readonly<Record<StoredForm, (stored: unknown) => unknown>> = {
   number: (stored) => (stored === null ? null : Number(stored)),
   time: (stored) => stored,
   document: (stored) => stored,
-  /** wire: an empty list of strings reads as null. */
+  /** wire: answers show an empty list of strings as null. */
   set: (stored) => ((stored as string[]).length > 0 ? stored : null),
 }
 const forms = new Map(Object.entries(loads).map(([form, load]) => [load, form as StoredForm]))
@@ -68,7 +71,7 @@ function make<T>(
   }
 }
 
-/** wire: lists of strings are sets: sorted by bytes, without duplicates. */
+/** wire: answers show lists of strings sorted by bytes and without duplicates, whatever the order in the body. */
 const set = (o?: Options): Field<readonly string[] | null> => ({
   ...make<readonly string[] | null>(strings, 'strings', [], o),
   store: (values) => [...new Set(values ?? [])].sort(byBytes),

@@ -66,7 +66,7 @@ export const variable = (title: string, propertyName: string, oneOf: readonly Js
 export const links = named('links', mapOf(named('link', object({ href: text }))))
 export const tags = named('tags', anyObject)
 
-/** wire: what has no name, or is gone, is named by its id alone. */
+/** wire: a reference to an entity that has no name, or is deleted, has no member `name`. */
 export const reference = named('entityRef', object({ _links: links, entity: text, id: text }, { name: text }))
 
 /** The answer of a create. */

@@ -4,7 +4,7 @@ const MOST_KEYS = 256
 const LONGEST_KEY = 256
 const MOST_BYTES = 16 * 1024
 
-/** wire: scalars are kept; objects and arrays below are dropped silently. */
+/** wire: tags that are objects or arrays are left out without an error. */
 export const scalarsOf = (value: unknown): Tags =>
   Object.fromEntries(
     Object.entries((value ?? {}) as Tags).filter(([, v]) => v === null || typeof v !== 'object'),

@@ -27,7 +27,7 @@ export interface Entity<
   readonly counted?: true
   /** True when system rows, which no request may update, may be deleted. */
   readonly systemDeletable?: true
-  /** Members that reads show beside the fields, or in their place: the view seam returns them. */
+  /** Members that reads show besides the fields, or instead of them: the view seam returns them. */
   readonly shows: V
   /** Fields that depend on the value of another one. */
   readonly variants: W
@@ -100,13 +100,13 @@ export interface Field<T = unknown> {
   readonly unique: boolean
   /** What an absent member becomes on create and replace. */
   readonly fallback: unknown
-  /** The kind whose id this is; reads show a reference beside it, named without 'Id'. */
+  /** The kind whose id this is; reads also show a reference, named without 'Id'. */
   readonly ref?: string
   /** The kind whose ids these are; of a map: whose ids its keys are. */
   readonly refs?: string
   /** Accepted after the create, and ignored. */
   readonly fixed?: true
-  /** The kind that this role list selects; reads show the roles by name beside it. */
+  /** The kind that this role list selects; reads also show the roles by name. */
   readonly rolesOf?: string
   /** Words that policies select by: no '#' or '@' in front, none empty. */
   readonly attributes?: boolean
@@ -139,7 +139,7 @@ export type ValuesOf<E extends Entity> = {
   readonly [K in keyof E['fields']]: E['fields'][K] extends Field<infer T> ? T : never
 }
 
-/** Members of every kind beside its own. */
+/** Members of every kind, besides its own. */
 export interface BaseRow {
   readonly id: string
   readonly createdAt: Date

@@ -1,7 +1,7 @@
 import type { Entity, Link } from './types.js'
 
 /**
- * `_links` of an entity: itself and its listed collections. wire: always relative to the API's root.
+ * `_links` of an entity: itself and its listed collections. wire: `./kind/id`, relative to the API's root at any depth.
  * `row` has the ids of links to one other entity; without it they are the fallbacks of their members.
  */
 export function linksOf(
@@ -19,7 +19,7 @@ export function linksOf(
   return all
 }
 
-/** How one entity names another. wire: an unknown name is left out. */
+/** How one entity names another. wire: without `name` if the entity has none. */
 export interface Reference {
   readonly _links: Readonly<Record<string, { href: string }>>
   readonly entity: string

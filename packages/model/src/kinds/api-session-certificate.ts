@@ -3,7 +3,7 @@ import { field } from '../kernel/field.js'
 
 /** A certificate by which routers recognize the connections of an API session: requested, or presented at the login. */
 export const apiSessionCertificate = defineEntity({
-  kind: 'current-api-session/certificates', // wire: each session has a collection of its own
+  kind: 'current-api-session/certificates', // wire: the collection contains those of the session of the request
   singular: 'apiSessionCertificate',
   owner: 'identity',
   ids: 'short',

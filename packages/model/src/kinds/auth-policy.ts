@@ -17,7 +17,7 @@ export const authPolicy = defineEntity({
     'primary.cert.allowed': rule(),
     'primary.cert.allowExpiredCerts': rule(),
     'primary.extJwt.allowed': rule(),
-    // wire: this list alone reads back empty, not null
+    // wire: answers show this list empty, not null as other lists
     'primary.extJwt.allowedSigners': {
       ...field.strings({ write: 'RRO', filter: false }),
       load: (ids) => ids as string[],
@@ -30,7 +30,7 @@ export const authPolicy = defineEntity({
     'primary.updb.requireMixedCase': rule(),
     'primary.updb.requireNumberChar': rule(),
     'primary.updb.requireSpecialChar': rule(),
-    // wire: left out of answers while unset
+    // wire: answers leave it out while it is unset
     'secondary.requireExtJwtSigner': field.string({ nullable: true, hidden: true }),
     'secondary.requireTotp': rule(),
   },

@@ -10,7 +10,7 @@ export const config = defineEntity({
   counted: true,
   fields: {
     name: field.string({ write: 'RRO', min: 1, unique: true }),
-    configTypeId: field.ref('config-types', { write: 'R--', symbolName: 'type' }), // wire: ignored after create
+    configTypeId: field.ref('config-types', { write: 'R--', symbolName: 'type' }), // wire: PUT and PATCH ignore it
     data: field.object({ write: 'RRO' }),
   },
   links: {

@@ -16,7 +16,7 @@ export const enrollment = defineEntity({
   followed: true,
   counted: true,
   fields: {
-    // wire: those of routers are created with their router
+    // wire: no body creates enrollments of routers; they are created with their router
     method: field.oneOf(['ott', 'ottca', 'updb'], { write: 'R--', filter: false }),
     expiresAt: field.datetime({ write: 'R--', filter: false }),
     token: field.string({ write: '---', secret: true }),

@@ -3,7 +3,9 @@ import { field } from '../kernel/field.js'
 import { listOf } from '../kernel/schema.js'
 import { operatingSystemSchema } from './posture-check.js'
 
-/** A type of posture checks, with its operating systems. wire: MFA is not among the rows. */
+/**
+ * A type of posture checks, with its operating systems. wire: MFA is a type of posture checks, but not among the rows.
+ */
 export const postureCheckType = defineEntity({
   kind: 'posture-check-types',
   singular: 'postureCheckType',

@@ -52,7 +52,8 @@ export const postureCheck = defineEntity({
   fields: {
     name: field.string({ write: 'RRO', min: 1, unique: true }),
     typeId: field.string({ write: 'RRR', filter: false }),
-    roleAttributes: field.strings({ filter: false }), // wire: any words, also with '#' in front
+    // wire: words with '#' in front are accepted here, unlike in other kinds
+    roleAttributes: field.strings({ filter: false }),
     operatingSystems: list<OperatingSystem>(
       record({ type: osType, versions: { ...words, type: ['array', 'null'] } }, ['type', 'versions']),
       1,

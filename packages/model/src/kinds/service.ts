@@ -71,7 +71,7 @@ export const service = defineEntity({
     terminators: { to: 'terminators', through: 'service' },
   },
   shows: {
-    // wire: null in linked lists
+    // wire: config and permissions are null in linked lists
     always: {
       config: orNull(anyObject),
       permissions: orNull(listOf(oneOf('Dial', 'Bind', 'Invalid'))),

@@ -10,7 +10,7 @@ export const terminator = defineEntity({
   counted: true,
   systemDeletable: true, // created by routers, deleted by admins
   fields: {
-    // wire: written as service and router, read as references of these names beside their ids
+    // wire: bodies have `service` and `router` as ids; answers have references of these names, and serviceId and routerId
     service: field.ref('services', { write: 'RRO', column: 'service_id', fixed: true }),
     router: field.ref('transit-routers', { write: 'RRO', column: 'router_id' }),
     binding: field.string({ write: 'RRO' }),

@@ -31,7 +31,7 @@ export const versionInfo = named(
 /** Where other routers reach a router. */
 export const routerListener = named('routerListener', object(texts('address', 'protocol')))
 
-/** A router that carries traffic between others. wire: its list has edge routers too. */
+/** A router that carries traffic between others. wire: lists of transit routers contain edge routers, too. */
 export const transitRouter = defineEntity({
   kind: 'transit-routers',
   singular: 'transitRouter',

@@ -12,7 +12,7 @@ export interface CredentialFeed extends AsyncDisposable {
    * Returns when routers have been sent the credentials that are committed, after a second at the latest, and at once
    * while no router is connected. Never throws: routers get them in any case.
    */
-  handOver(): Promise<void>
+  deliver(): Promise<void>
 }
 
 export function openCredentialFeed(
@@ -56,7 +56,7 @@ export function openCredentialFeed(
   }
   const moves = changeLog.onMove(sweepSoon)
   return {
-    async handOver() {
+    async deliver() {
       if (!receivers.any()) return sweepSoon()
       try {
         // without a position another replica has moved them

@@ -6,7 +6,7 @@ import { PUSH_MS, RECEIVER_SILENCE_MS } from '../limits.js'
 /** The replicas of sessions that have routers, and how far they have pushed. */
 export interface Receivers extends Disposable {
   any(): boolean
-  /** None has been heard lately, whether late or not. */
+  /** No replica has reported within `RECEIVER_SILENCE_MS`. */
   none(): boolean
   /** Until all of them have pushed the changes up to the position, a second at the most. */
   wait(position: Position): Promise<void>
@@ -15,8 +15,8 @@ export interface Receivers extends Disposable {
 interface Receiver {
   readonly pushed: Position
   readonly heardAt: number
-  /** Callers have waited for it in vain: no caller waits for it before its next report. */
-  isLate: boolean
+  /** A caller has waited for it in vain: no caller waits for it before its next report. */
+  hasTimedOut: boolean
 }
 
 export function openReceivers(bus: Pick<Bus, 'subscribe'>): Receivers {
@@ -26,7 +26,7 @@ export function openReceivers(bus: Pick<Bus, 'subscribe'>): Receivers {
   const reports = bus.subscribe(CREDENTIALS_PUSHED, (message) => {
     const { replica, position, routers } = message as CredentialsPushed
     if (routers === 0) receivers.delete(replica)
-    else receivers.set(replica, { pushed: position, heardAt: performance.now(), isLate: false })
+    else receivers.set(replica, { pushed: position, heardAt: performance.now(), hasTimedOut: false })
     for (const check of waiters) check()
   })
 
@@ -35,7 +35,7 @@ export function openReceivers(bus: Pick<Bus, 'subscribe'>): Receivers {
     for (const [replica, { heardAt }] of receivers) if (heardAt < since) receivers.delete(replica)
     return [...receivers.values()]
   }
-  const live = (): Receiver[] => heard().filter(({ isLate }) => !isLate)
+  const live = (): Receiver[] => heard().filter(({ hasTimedOut }) => !hasTimedOut)
   const behind = ({ timeline, number }: Position): Receiver[] =>
     live().filter(({ pushed }) => pushed.timeline !== timeline || pushed.number < number)
 
@@ -53,7 +53,7 @@ export function openReceivers(bus: Pick<Bus, 'subscribe'>): Receivers {
           resolve()
         }
         const timer = setTimeout(() => {
-          for (const receiver of behind(position)) receiver.isLate = true
+          for (const receiver of behind(position)) receiver.hasTimedOut = true
           metrics.pushLate.inc()
           end()
         }, PUSH_MS)

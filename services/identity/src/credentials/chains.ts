@@ -8,7 +8,7 @@ import { CHAIN_FAILURES, CHAIN_PERIOD_MS, CHAINS_WAITING } from '../limits.js'
 /** Builds the chains of all clients that present certificates. */
 export interface Chains {
   /**
-   * As `chainOf`. A leaf whose issuer is trusted has its chain at once. Other leaves need the certificates beside them:
+   * As `chainOf`. The chain of a leaf whose issuer is trusted is found at once. Other leaves need further certificates:
    * these chains are built one after the other, other work of the process runs in between, and sources take turns.
    * @throws Fault SERVER_TOO_MANY_REQUESTS
    */

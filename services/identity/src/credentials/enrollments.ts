@@ -23,4 +23,4 @@ export const newEnrollment = (members: Partial<EnrollmentWish>): EnrollmentWish 
   EnrollmentWish.fromPartial({ id: newId('short'), token: randomUUID(), ...members })
 
 /** Followers get the enrollment as this member of the identity's change. */
-export const enrollmentPayload = (wish: EnrollmentWish): object => ({ enrollmentWanted: wish })
+export const enrollmentPayload = (request: EnrollmentWish): object => ({ enrollmentWanted: request })

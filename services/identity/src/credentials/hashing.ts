@@ -31,14 +31,17 @@ export const turnOf = ({ caller, sourceAddress, signal }: Context, name = caller
 export interface Comparing {
   /** Compares with a stored hash by its parameters. Without one it takes the same time and returns false. */
   compare(stored: string | null, password: string): Promise<boolean>
-  /** Another hash of a password that has matched, if the parameters of new hashes are stronger than those of the stored one. */
+  /**
+   * Another hash of a password that has matched, if the parameters of new hashes are stronger than those of the stored
+   * one.
+   */
   strengthen(stored: string, password: string): Promise<string | undefined>
 }
 
 export interface Hashing {
   /** argon2id in PHC string format: algorithm, parameters, salt and hash. */
   hash(password: SoundPassword, turn: Turn): Promise<string>
-  /** Runs work that compares one password when its turn comes, and tells it whether it had to wait. */
+  /** Runs work that compares one password when its turn comes. `hasWaited`: not at once. */
   inTurn<T>(turn: Turn, work: (comparing: Comparing, hasWaited: boolean) => Promise<T>): Promise<T>
 }
 

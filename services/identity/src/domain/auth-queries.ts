@@ -2,11 +2,11 @@
 export interface Factors {
   readonly isMfaRequired: boolean
   readonly isMfaComplete: boolean
-  /** The signer whose token was presented beside the first factor, and counts. */
+  /** The signer whose token was presented as the second factor, and is valid. */
   readonly secondSigner: string | null
 }
 
-/** What an auth policy demands beside the first factor. */
+/** What an auth policy demands besides the first factor. */
 export interface Demands {
   readonly requireTotp: boolean
   readonly requireExtJwtSigner: string | null

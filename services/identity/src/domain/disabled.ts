@@ -4,6 +4,6 @@ export interface Disabling {
   readonly disabledUntil: Date | null
 }
 
-/** wire: a lock that has expired keeps its dates, but has no effect. */
+/** wire: an identity whose lock has expired may log in; answers still show the dates of the lock. */
 export const isDisabled = ({ disabledAt, disabledUntil }: Disabling, now: Date): boolean =>
   disabledAt !== null && (disabledUntil === null || disabledUntil > now)

@@ -63,7 +63,7 @@ function checkedHead(token: string): TokenHead<Algorithm> {
   }
 }
 
-/** The identity that verified claims name. wire: only a member of the top level. */
+/** The identity that verified claims name. wire: the claims property names a member of the top level, never a path. */
 export function subjectIn(claims: Readonly<Record<string, unknown>>, property: string): string {
   const value = Object.hasOwn(claims, property) ? claims[property] : undefined
   if (value === undefined) throw new TokenError('missing claim', `it has no claim ${property}`)

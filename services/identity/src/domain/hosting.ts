@@ -14,7 +14,7 @@ export function hostingOf(body: Readonly<Record<string, unknown>>): Hosting {
   return {
     serviceHostingCosts: (body.serviceHostingCosts ?? {}) as Hosting['serviceHostingCosts'],
     serviceHostingPrecedences: Object.fromEntries(
-      // wire: an unknown label means the default
+      // wire: an unknown precedence is stored as 'default', not refused
       Object.entries(labels).map(([id, label]) => [id, precedences.has(label) ? label : 'default']),
     ),
   }

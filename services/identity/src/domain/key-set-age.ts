@@ -1,5 +1,7 @@
 import { FETCH_PAUSE_MS, KEYS_AGING_MS, KEYS_LOST_MS, KEYS_OLD_MS, MISSED_PAUSE_MS } from '../limits.js'
-/** What is stored about the published keys of a signer. Times in milliseconds since 1970, by the clock of the database. */
+/**
+ * What is stored about the published keys of a signer. Times in milliseconds since 1970, by the clock of the database.
+ */
 export interface KeySetState {
   /** The last successful fetch. Null: there was none. */
   readonly fetchedAtMs: number | null

@@ -18,6 +18,9 @@ export const leafOf = (certificate: X509Certificate): Leaf => ({
   validTo: new Date(certificate.validTo),
 })
 
-/** wire: in the format of RFC 2253: the last part first, a comma between parts, a plus within one. Node has undefined for an empty subject. */
+/**
+ * wire: the subject in the format of RFC 2253: the last part first, a comma between parts, a plus within one. Node has
+ * undefined for an empty subject.
+ */
 export const subjectTextOf = ({ subject }: X509Certificate): string =>
   (subject ?? '').replaceAll(' + ', '+').split('\n').reverse().join(',')

@@ -21,7 +21,9 @@ const kinds: readonly number[] = [nameTags.email, nameTags.dns, nameTags.directo
 const EMAIL_ATTRIBUTE = '1.2.840.113549.1.9.1'
 const COMMON_NAME = '2.5.4.3'
 
-/** The bytes that name comparisons for one chain may still read. Without it, a client could demand any number of them. */
+/**
+ * The bytes that name comparisons for one chain may still read. Without it, a client could demand any number of them.
+ */
 export interface Budget {
   left: number
 }
@@ -81,7 +83,9 @@ function baseOf(subtree: Element): Element | undefined {
   return limits.length === 0 ? base : undefined
 }
 
-/** The alternative names, and those in the subject: the whole subject, mail addresses, and a common name that is a host. */
+/**
+ * The alternative names, and those in the subject: the whole subject, mail addresses, and a common name that is a host.
+ */
 function namesOf({ subject, extensions, isLeaf }: Link): readonly Element[] {
   const alternative = altNamesIn(extensions)
   const attributes = partsOf(onlyElement(subject)).flatMap(attributesOf)
@@ -156,7 +160,7 @@ function isMailWithin(mail: string, limit: string): boolean {
   return isOneHost(host, limit)
 }
 
-/** wire: as in RFC 5280, a host limits to itself alone unless a dot stands in front of it. */
+/** As in RFC 5280, a limit without a leading dot includes that host alone. */
 const isOneHost = (host: string, limit: string): boolean =>
   limit === '' || (limit.startsWith('.') ? host.endsWith(plain(limit)) : host === plain(limit))
 

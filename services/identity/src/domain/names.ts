@@ -7,11 +7,11 @@ export interface NameParts {
   readonly identityId: string
 }
 
-/** wire: unknown words stay as they are. */
+/** wire: brackets with an unknown word stay in the name. */
 export const formattedName = (format: string, parts: NameParts): string =>
   format.replace(/\[(\w+)\]/g, (text, word: string) =>
     Object.hasOwn(parts, word) ? parts[word as keyof NameParts] : text,
   )
 
-/** wire: numbers accumulate: each is appended to the name that was taken. */
+/** wire: a number of six digits is appended to the name that was in use, also to one that has such a number. */
 export const nextName = (taken: string, count: number): string => `${taken}${String(count).padStart(6, '0')}`

@@ -33,7 +33,7 @@ export interface TokenFacts {
 
 export type Claims = Readonly<Record<string, unknown>>
 
-/** wire: names of login methods in tokens. */
+/** wire: the names of login methods in the claim `amr`. */
 const methodNames: Readonly<Record<string, string>> = { updb: 'password', cert: 'cert', 'ext-jwt': 'ext-jwt' }
 
 const methodsOf = ({ method, isMfaComplete, hasSecondToken }: TokenFacts): string[] => [
@@ -82,7 +82,7 @@ export const refreshClaims = (
   { refreshSeconds }: TokenLifetimes,
 ): Claims & { readonly jti: string } => ({ ...bearer(facts, now, refreshSeconds, 'r'), jti: randomUUID() })
 
-/** wire: without the API session. Without at_hash, which is added when it is signed. `code`: redeemed for it. */
+/** wire: id tokens have no `z_asid`. Without at_hash, which is added when it is signed. `code`: redeemed for it. */
 export const idClaims = (
   facts: TokenFacts,
   now: number,

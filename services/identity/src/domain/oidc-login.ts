@@ -14,7 +14,7 @@ export interface Progress {
   readonly demands: Demands
 }
 
-/** What a login needs beside the first factor. */
+/** What a login needs besides the first factor. */
 export interface Missing {
   readonly needsCode: boolean
   readonly needsEnrollment: boolean

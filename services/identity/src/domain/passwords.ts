@@ -9,7 +9,9 @@ export interface PasswordRules {
 }
 
 declare const sound: unique symbol
-/** A password that keeps the rules. Only such a password can be hashed, so that no place that sets one omits the check. */
+/**
+ * A password that keeps the rules. Only such a password can be hashed, so that no code that sets one omits the check.
+ */
 export type SoundPassword = string & { readonly [sound]: true }
 
 const shortestName = 4

@@ -67,7 +67,7 @@ interface Candidate {
   readonly algorithms: readonly string[]
 }
 
-/** Two keys of one name and algorithm: it is not known which is meant. */
+/** Two keys of one name and algorithm, of which either may be meant. */
 const isAmbiguous = (one: Candidate, other: Candidate): boolean =>
   one.stored.spki !== other.stored.spki &&
   one.algorithms.some((alg) => other.algorithms.some((of) => isSameAlgorithm(alg, of)))

@@ -10,7 +10,7 @@ export type RequestedEnrollment =
   | { readonly method: 'ottca'; readonly caId: string }
   | { readonly method: 'updb'; readonly username: string }
 
-/** wire: only one takes effect, in this order */
+/** wire: of several methods in a body, the first one in the order ott, ottca, updb takes effect. */
 export function requestedEnrollment(
   member: EnrollmentMember | null | undefined,
 ): RequestedEnrollment | undefined {

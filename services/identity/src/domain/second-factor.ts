@@ -5,7 +5,7 @@ import { sameText } from './same-text.js'
 /** The secret of an authenticator app, and the recovery codes of its owner. */
 export interface SecondFactor {
   readonly secret: string // base32
-  /** Each is accepted once, in place of a code. */
+  /** Each is accepted once, instead of a code. */
   readonly recoveryCodes: readonly string[]
 }
 
@@ -13,7 +13,7 @@ export interface SecondFactor {
 export type Passed = { readonly step: number } | { readonly recoveryCode: string }
 
 const STEP_SECONDS = 30
-const STEPS_AROUND = 2 // wire: clocks may differ by a minute
+const STEPS_AROUND = 2 // wire: codes of two steps before and after the present one are accepted
 const RECOVERY_CODES = 20
 const RECOVERY_LENGTH = 6
 const BASE32 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'

@@ -27,7 +27,7 @@ export interface SignerKey {
 /** The keys of signers. */
 export interface SignerKeys extends AsyncDisposable {
   /**
-   * Waits for a fetch if the key is not known, or the known ones are old. Throws TokenError.
+   * Waits for a fetch if the key is not stored, or the stored ones are old. Throws TokenError.
    * @param onSigner learns the signer, also when its key is not found
    */
   find(issuer: string, kid: string, onSigner: (signer: Signer) => void): Promise<SignerKey>

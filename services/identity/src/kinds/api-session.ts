@@ -8,7 +8,7 @@ export const apiSessions = (waitForFollowers: WaitForFollowers): Kind =>
   kind(
     apiSession,
     {
-      // an admin sees all sessions, others only the one of the request. wire: those of access tokens are not listed
+      // an admin sees all sessions, others only the one of the request. wire: lists leave out those of access tokens
       scope: ({ isAdmin, apiSessionId }) =>
         isAdmin ? sql`(client_id is null or id = ${apiSessionId})` : sql`id = ${apiSessionId}`,
 
@@ -16,7 +16,7 @@ export const apiSessions = (waitForFollowers: WaitForFollowers): Kind =>
         const ids = rows.map(({ identityId }) => identityId)
         const referenceOf = await identityReferences(db, ids)
         return rows.map(({ identityId, token, lastActivityAt }) => ({
-          authQueries: [], // wire: always empty here
+          authQueries: [], // wire: lists and reads show an empty list, also while queries are open
           token,
           identity: referenceOf(identityId),
           ...(lastActivityAt && { cachedLastActivityAt: timeText(lastActivityAt) }),

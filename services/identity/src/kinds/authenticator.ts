@@ -64,7 +64,7 @@ export const authenticators = (
     },
   )
 
-/** wire: members of the other method are left out, and so is a false isIssuedByNetwork. */
+/** wire: answers leave out members of the other method, and isIssuedByNetwork if it is false. */
 function proofMembersOf(row: RowOf<typeof authenticator>): object {
   const { method, username, certPem, fingerprint, isIssuedByNetwork } = row
   if (method === 'updb') return { username }
@@ -133,7 +133,7 @@ const update =
     const { mask } = request
     const subject = await subjectById(changeLog.db, request.ref?.id ?? '')
     if (!subject) return uniform.update(request, context) // refuses
-    // wire: of a certificate nothing changes, without an error
+    // wire: an update of a certificate answers 200; username and password in it are ignored
     if (subject.method === 'cert') return uniform.update({ ...request, mask: withoutProof(mask) }, context)
     const body = bodyIn(request.json) as { username?: string | null; password?: string | null }
     if (mask.includes('username')) refuseUsername(body.username ?? '')

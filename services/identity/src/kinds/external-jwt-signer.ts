@@ -9,7 +9,7 @@ import { commonNameOf } from '../domain/claims.js'
 import { policiesNaming } from '../store/auth-policies.js'
 import { markSignerEnded } from '../store/session-ends.js'
 
-/** wire: an absent date. */
+/** wire: what answers show for a date that a signer without a certificate lacks. */
 const noTime = '0001-01-01T00:00:00.000Z'
 
 export const externalJwtSigners: Kind = kind(externalJwtSigner, {
@@ -20,14 +20,14 @@ export const externalJwtSigners: Kind = kind(externalJwtSigner, {
     return rows.map(({ clientId, notBefore, notAfter }) => ({
       notBefore: notBefore ? timeText(notBefore) : noTime,
       notAfter: notAfter ? timeText(notAfter) : noTime,
-      // wire: clients do not see that there is none
+      // wire: the client API leaves a null clientId out
       ...(perspective?.asClient && clientId === null && { clientId: undefined }),
     }))
   },
 
   async writing(tx, next, before) {
     const [certPem, jwksEndpoint] = [next.certPem || null, next.jwksEndpoint || null]
-    const certificate = certificateMembers(certPem) // wire: refused first
+    const certificate = certificateMembers(certPem) // wire: a bad certificate is refused before a second source of keys
     if ((certPem === null) === (jwksEndpoint === null)) throw notExactlyOne()
     for (const field of ['jwksEndpoint', 'externalAuthUrl'] as const) refuseOtherSchemes(field, next[field])
     if (before?.enabled && !next.enabled) await markSignerEnded(tx, next.id)
@@ -46,11 +46,13 @@ export const externalJwtSigners: Kind = kind(externalJwtSigner, {
   },
 })
 
-/** wire: an odd code for it. */
+/** wire: both or neither of certPem and jwksEndpoint are answered with this code. */
 const notExactlyOne = (): Fault =>
   new Fault('REFERENCED_ENTITY_NOT_FOUND', 'either certPem or jwksEndpoint is required, and not both')
 
-/** differs: clients open these addresses, and one of another scheme (`javascript:`, `file:`) could act in their name. */
+/**
+ * differs: clients open these addresses, and one of another scheme (`javascript:`, `file:`) could act in their name.
+ */
 function refuseOtherSchemes(field: string, value: string | null): void {
   if (!value || (URL.canParse(value) && /^https?:$/.test(new URL(value).protocol))) return
   throw invalid(field, `${field} in body must be an http or https address`, value)

@@ -45,7 +45,7 @@ export const identities = (deps: IdentityDeps): Kind =>
     }),
   })
 
-/** wire: the identity of a tunneling router. It is created and deleted with the router. */
+/** wire: the type of the identity of a tunneling router, which is created and deleted with the router. */
 const ROUTER = 'Router'
 
 /** What decides whether pki is asked. */
@@ -92,7 +92,7 @@ const seams = ({ pki }: IdentityDeps): Seams<typeof identity, Joined, View, Memb
   async deleting(tx, { id, type, isDefaultAdmin }, { also }) {
     if (isDefaultAdmin) throw new Fault('ENTITY_CAN_NOT_BE_DELETED')
     if (type === ROUTER)
-      throw new Fault('ENTITY_CAN_NOT_BE_DELETED', 'the identity of a router goes with the router')
+      throw new Fault('ENTITY_CAN_NOT_BE_DELETED', 'the identity of a router is deleted with the router')
     for (const change of await endSessionsOfIdentities(tx, [id])) also(change)
     for (const change of await removeAuthenticatorsOf(tx, [id])) also(change)
   },
@@ -125,14 +125,14 @@ function create({ changeLog, names, pki, waitForFollowers }: IdentityDeps): Kind
     checkWords(identity, values, new Set(['roleAttributes']))
     const lock = await lockOfServices(changeLog, names, servicesIn(values), context)
     const id = newId(identity.ids)
-    const wish = enrollmentIn(body, id)
-    const enrollment = wish ? { ...values.enrollment, id: wish.id } : null
+    const request = enrollmentIn(body, id)
+    const enrollment = request ? { ...values.enrollment, id: request.id } : null
     // without the identity: a new one cannot have an outstanding enrollment
-    if (wish) await pki.checkEnrollment({ ...wish, identityId: '' }, context)
-    const payload = wish ? enrollmentPayload(wish) : {}
+    if (request) await pki.checkEnrollment({ ...request, identityId: '' }, context)
+    const payload = request ? enrollmentPayload(request) : {}
     const position = await insert({ id, values: { ...values, enrollment }, tags, payload, context }, lock)
     const written = { id, position }
-    return wish ? waitForFollowers(written, context, ['pki']) : written // for the enrollment
+    return request ? waitForFollowers(written, context, ['pki']) : written // for the enrollment
   }
 }
 
@@ -144,7 +144,7 @@ function valuesIn(body: Readonly<Record<string, unknown>>) {
       ...members,
       ...derivedValues(members),
       ...hostingOf(body),
-      type: 'Default' as const, // wire: whatever is sent; only routers have identities of another type
+      type: 'Default' as const, // wire: the type in the body is ignored; only identities of routers have another one
     },
     tags,
   }
@@ -176,7 +176,7 @@ const update =
   ({ changeLog }: IdentityDeps, uniform: KindOperations): KindOperations['update'] =>
   async (request, context) => {
     const body = bodyIn(request.json)
-    // wire: refused on replace, ignored on patch
+    // wire: a PUT with the type Router is a field error `typeId`; a PATCH ignores the type
     if (body.type === ROUTER && isReplace(request.mask)) {
       const person = await personOf(changeLog.db, request.ref?.id ?? '')
       if (person && person.identityType !== ROUTER)

@@ -32,7 +32,10 @@ async function isIssuedByAuthority(login: Login): Promise<boolean> {
   return ca !== undefined
 }
 
-/** wire: a claim decides alone; without one the certificate itself decides. */
+/**
+ * wire: if the authority has a claim and the certificate contains it, the external id alone names the identity, also
+ * where the certificate is an authenticator; otherwise the fingerprint does.
+ */
 const findSubject: Step = async (login) => {
   const { certificates, ca, changeLog } = login
   const [leaf] = certificates

@@ -45,7 +45,9 @@ const ofOneToken: readonly Step[] = [
   signerIsAllowed,
 ]
 
-/** The first token that passes all checks logs in. Otherwise the first one is noted, with the reason against the other. */
+/**
+ * The first token that passes all checks logs in. Otherwise the first one is noted, with the reason against the other.
+ */
 const tokenIsAccepted: Step = async (login) => {
   let first: { readonly reason: Reason; readonly candidate: Login } | undefined
   for (const token of login.bearerTokens.slice(0, BEARER_TOKENS)) {
@@ -67,7 +69,7 @@ const tokenIsAccepted: Step = async (login) => {
 /** The order of checks. */
 export const externalToken: readonly Step[] = [tokenIsAccepted]
 
-/** Whose token is presented beside a first factor, and of which signer it must be. */
+/** Whose token is presented as the second factor, and of which signer it must be. */
 export type Demand = Pick<Person, 'identityId' | 'identityName' | 'externalId' | 'requiredSigner'>
 
 type Deps = Pick<CredentialDeps, 'externalTokens' | 'noteRefusal'>

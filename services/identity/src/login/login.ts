@@ -15,7 +15,7 @@ export interface Login extends CredentialDeps {
   readonly certificates: readonly X509Certificate[] // leaf first
   /** The client may have presented more certificates. */
   readonly isLeafAlone: boolean
-  /** The authorities of the network to which the certificates are known not to lead. */
+  /** Authorities of the network; an earlier search has found that the certificates do not lead to them. */
   readonly untrustedBy: readonly X509Certificate[] | undefined
   readonly bearerTokens: readonly string[]
   readonly now: Date
@@ -39,7 +39,7 @@ export type Reason =
   | 'no token'
   | 'signer not allowed'
   | TokenReason
-  | 'gone meanwhile'
+  | 'changed meanwhile'
 
 /** One check. Undefined: the next step follows. */
 export type Step = (login: Login) => Reason | undefined | Promise<Reason | undefined>

@@ -42,7 +42,7 @@ const passwordIsAccepted: Step = (login) =>
     username: login.username,
     password: login.password,
     find: login.lookUpPassword,
-    judge(subject, passwordMatches) {
+    refuse(subject, passwordMatches) {
       login.subject = subject
       login.passwordMatches = passwordMatches
       return refusalOf(afterComparing, login)
@@ -67,7 +67,7 @@ export interface PasswordAttempt {
   /** Reads the history of the guess, and unless that pauses it, the authenticator of the user name. */
   find(guess: Guess & { readonly account: string }): Promise<PasswordLookUp>
   /** Returns why the attempt is refused, if it is. */
-  judge(subject: Subject | undefined, isCorrect: boolean): Promise<Reason | undefined>
+  refuse(subject: Subject | undefined, isCorrect: boolean): Promise<Reason | undefined>
 }
 
 /**
@@ -77,7 +77,7 @@ export interface PasswordAttempt {
  */
 export async function tryPassword(
   deps: Deps,
-  { username, password, find, judge }: PasswordAttempt,
+  { username, password, find, refuse }: PasswordAttempt,
 ): Promise<Reason | undefined> {
   const { changeLog, hashing, context } = deps
   const guess = { ...guessOf('password', context), account: username }
@@ -88,7 +88,7 @@ export async function tryPassword(
     const history = hasWaited ? await guessHistory(changeLog.db, guess) : before
     refusePaused(deps, guess, history)
     const stored = subject?.password ?? null
-    const reason = await judge(subject, await compare(stored, password))
+    const reason = await refuse(subject, await compare(stored, password))
     if (reason !== undefined) {
       await countRefusal(deps, guess, history, subject, reason)
       return reason

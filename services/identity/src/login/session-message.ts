@@ -8,8 +8,9 @@ import type { SecondToken, Session } from '../store/api-sessions.js'
 
 /**
  * A session for the caches of gateways. Members that change with each use are not in the JSON: the gateway adds them. It
- * adds the access token, too, which takes the place of the session's own token.
- * @param second the token that this request presents. wire: tokens of earlier requests do not count
+ * adds the access token, too, which replaces the session's own token.
+ * @param second the token that this request presents. wire: a client sends it with each request; those of earlier
+ *   requests do not count
  */
 export const sessionMessage = (session: Session, lifetimes: Lifetimes, second?: SecondToken): ApiSession => ({
   ...messageOf({ ...session, secondSigner: second?.signerId ?? null }, lifetimes),
@@ -38,7 +39,8 @@ function messageOf(session: Session, lifetimes: Lifetimes): ApiSession {
     id,
     tags: session.tags,
     authQueries,
-    authenticatorId: isBearer ? 'oidc' : session.authenticatorId, // wire: for all of them
+    // wire: it is 'oidc' in all sessions of access tokens
+    authenticatorId: isBearer ? 'oidc' : session.authenticatorId,
     configTypes: session.configTypes,
     identity: referenceTo(identity, identityId, identityName, { authPolicyId }),
     identityId,
@@ -53,7 +55,7 @@ function messageOf(session: Session, lifetimes: Lifetimes): ApiSession {
     token: isBearer ? '' : session.token,
     identityId,
     identityName,
-    isAdmin: session.isAdmin || session.isDefaultAdmin, // wire: a demoted default admin keeps its rights
+    isAdmin: session.isAdmin || session.isDefaultAdmin, // wire: the default admin has all rights, also with `isAdmin: false`
     isPartial: authQueries.length > 0,
     configTypes: session.configTypes,
     json: Buffer.from(JSON.stringify(wire)),

@@ -50,7 +50,9 @@ export function enrollmentMethods(deps: MethodDeps) {
   return {
     enrollByCertificate: enrollByCertificate(deps),
 
-    /** The last step of an enrollment. The first call with an enrollment's id wins; the others get its authenticator. */
+    /**
+     * The last step of an enrollment. The first call with an enrollment's id wins; the others get its authenticator.
+     */
     async addAuthenticator(request, context) {
       const { identityId, enrollmentId, isIssuedByNetwork } = request
       // a certificate of the network costs next to nothing, so the insert itself decides
@@ -77,17 +79,17 @@ export function enrollmentMethods(deps: MethodDeps) {
       if (expiresAtMs <= Date.now())
         throw new Fault('REFERENCED_ENTITY_NOT_FOUND', 'expiresAt lies in the past')
       const { identityId } = subject
-      const wish = newEnrollment({ identityId, expiresAtMs, ...enrollmentLike(subject) })
-      await pki.checkEnrollment(wish, context)
+      const request = newEnrollment({ identityId, expiresAtMs, ...enrollmentLike(subject) })
+      await pki.checkEnrollment(request, context)
       const position = await writeChanges(changeLog, context, async (tx) => {
         await refuseLockoutByRemoval(tx, identityId, id)
-        await expectEnrollment(tx, wish)
-        const requested = await touchIdentity(tx, identityId, enrollmentPayload(wish))
+        await expectEnrollment(tx, request)
+        const requested = await touchIdentity(tx, identityId, enrollmentPayload(request))
         const removed = await removeAuthenticator(tx, id)
         if (!requested || removed.length === 0) throw notFound('authenticator', id)
         return [...(await endSessionsOfAuthenticator(tx, id)), ...removed, requested]
       })
-      return waitForFollowers({ id: wish.id, position }, context, ['pki']) // for the enrollment
+      return waitForFollowers({ id: request.id, position }, context, ['pki']) // for the enrollment
     },
 
     /** Reads of the identity ask pki from now on, until the enrollment ends. */

@@ -49,7 +49,7 @@ export function ownAuthenticatorMethods(deps: MethodDeps) {
           username: subject.username ?? '',
           password: currentPassword ?? '',
           find: async (guess) => ({ history: await guessHistory(changeLog.db, guess), subject }),
-          judge: async (_subject, isCorrect) => (isCorrect ? undefined : 'wrong password'),
+          refuse: async (_subject, isCorrect) => (isCorrect ? undefined : 'wrong password'),
         },
       )
       if (refusal) {
@@ -69,7 +69,9 @@ export function ownAuthenticatorMethods(deps: MethodDeps) {
       return entities.update({ ref: { kind: 'authenticators', id }, json, mask }, context)
     },
 
-    /** Issues a certificate in place of the one that the caller presents. It is pending until the caller verifies it. */
+    /**
+     * Issues a certificate that replaces the one that the caller presents. It is pending until the caller verifies it.
+     */
     async extendOwnAuthenticator({ id, csrPem, peerCertificates }, context) {
       // differs: only the leaf counts, because the connection proves no other key
       const [presented] = certificatesOf(peerCertificates)
@@ -83,11 +85,11 @@ export function ownAuthenticatorMethods(deps: MethodDeps) {
         if (!extended) throw notFound('authenticator', id)
         return [extended]
       })
-      await credentialFeed.handOver()
+      await credentialFeed.deliver()
       return { certPem: issued.certPem, caPem: issued.caPem, position }
     },
 
-    /** Puts the pending certificate in place of the former one: a client that sends it back has it. */
+    /** Replaces the certificate by the pending one: a client that sends it back has it. */
     async verifyOwnAuthenticator({ id, certPem }, context) {
       const { fingerprint, unverifiedFingerprint: pending } = await issuedToCaller(changeLog.db, id, context)
       if (pending === null) throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
@@ -109,13 +111,13 @@ export function ownAuthenticatorMethods(deps: MethodDeps) {
         const ended = await endSessionsOfAuthenticator(tx, id, apiSessionId)
         return [...(added ? [added] : []), ...removed, ...ended, swapped]
       })
-      await credentialFeed.handOver()
+      await credentialFeed.deliver()
       return { id, position }
     },
   } satisfies Partial<Methods<IdentityServiceService>>
 }
 
-/** wire: without the reason. */
+/** wire: INVALID_CLIENT_CERT without a reason, whatever is wrong with the certificate. */
 const notPending = (): Fault => new Fault('INVALID_CLIENT_CERT')
 
 /** An authenticator as answers show it. */
@@ -123,7 +125,7 @@ export interface OwnAuthenticator {
   readonly id: string
 }
 
-/** Links of the self-service in place of those of the collection. */
+/** Links of the self-service replace those of the collection. */
 export const withOwnLinks = (shown: OwnAuthenticator): object => ({
   ...shown,
   _links: { self: { href: `./current-identity/authenticators/${shown.id}` } },
@@ -141,7 +143,8 @@ export async function issuedToCaller(db: Db, id: string, { caller }: Context): P
   const stored = await authenticatorById(db, id)
   if (!stored) throw notFound('authenticator', id)
   if (stored.method !== 'cert') throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
-  if (stored.identityId !== caller.identityId) throw new Fault('UNAUTHORIZED') // wire: no 404 here
+  // wire: 401 for the certificate of another identity, not 404
+  if (stored.identityId !== caller.identityId) throw new Fault('UNAUTHORIZED')
   if (!stored.isIssuedByNetwork || !stored.certPem) throw new Fault('CAN_NOT_UPDATE_AUTHENTICATOR')
   return stored
 }

@@ -17,7 +17,7 @@ import { type FirstFactor, identifyLogin, passSecondFactor } from '../store/oidc
 import { type Person, personOf } from '../store/subjects.js'
 
 /**
- * Takes the steps of the login method, as a login with a session does. An external token beside another credential, or
+ * Takes the steps of the login method, as a login with a session does. An external token with another credential, or
  * after it, is the second factor. An unknown login is refused like any other.
  */
 export const presentCredential =

@@ -55,7 +55,7 @@ export function secondFactorMethods(deps: SecondFactorDeps) {
         const shown = await touchIdentity(tx, identityId)
         return [...completed, ...(shown ? [shown] : []), await save(factor, true)]
       })
-      await deps.credentialFeed.handOver()
+      await deps.credentialFeed.deliver()
       return shownByPolicy(deps, { id: stored.id, position }, context)
     },
 
@@ -66,7 +66,7 @@ export function secondFactorMethods(deps: SecondFactorDeps) {
         ...(await completeSession(tx, context.caller.apiSessionId)),
         await save(factor),
       ])
-      await deps.credentialFeed.handOver()
+      await deps.credentialFeed.deliver()
       return shownByPolicy(deps, { id: stored.id, position }, context)
     },
 
@@ -100,7 +100,7 @@ export function secondFactorMethods(deps: SecondFactorDeps) {
         : await writeWithCode(deps, context, { code, accepted: 'any', requires: verifiedFactor }, (tx) =>
             removeSecondFactor(tx, identityId),
           )
-      await credentialFeed.handOver()
+      await credentialFeed.deliver()
       return shownByPolicy(deps, { id: identityId, position }, context, 'sessions')
     },
 

@@ -45,7 +45,7 @@ export function sessionMethods(deps: MethodDeps) {
       const info = clientInfoOf(request)
       if (info && session.hasNewInfo) await replaceClientInfo(changeLog, context, session.identityId, info)
       deps.events?.emit(apiSessionEvent('created', session))
-      await credentialFeed.handOver()
+      await credentialFeed.deliver()
       return sessionMessage(session, lifetimes, second)
     },
 
@@ -55,7 +55,7 @@ export function sessionMethods(deps: MethodDeps) {
       const demand = { ...session, requiredSigner: session.demands.requireExtJwtSigner }
       const second = await secondToken(deps, context, demand, bearerTokens)
       // routers learn it before the answer, as after a login
-      if (second && (await noteSecondToken(db, session.id, second))) await credentialFeed.handOver()
+      if (second && (await noteSecondToken(db, session.id, second))) await credentialFeed.deliver()
       return sessionMessage(session, lifetimes, second)
     },
 
@@ -83,7 +83,7 @@ export function sessionMethods(deps: MethodDeps) {
         if (!added) throw new Fault('UNAUTHORIZED') // the session has ended meanwhile
         return [added]
       })
-      await credentialFeed.handOver()
+      await credentialFeed.deliver()
       return { id, chainPem: issued.chainPem, caPem: issued.caPem }
     },
 
@@ -94,7 +94,7 @@ export function sessionMethods(deps: MethodDeps) {
       const session = await openRouterSession(db, routerId, configTypes)
       if (!session) throw notFound('identity', routerId)
       await updateClientInfo(changeLog, context, routerId, request)
-      await credentialFeed.handOver()
+      await credentialFeed.deliver()
       return {
         session: sessionMessage(session, lifetimes),
         hosting: Buffer.from(JSON.stringify(session.hosting)),
@@ -123,7 +123,7 @@ interface TriedAtOnce extends Partial<Pick<Login, 'untrustedBy'>> {
 
 /** A login by a certificate of the network, in the statement that opens its session. */
 async function openAtOnce(
-  { trust, chains, configTypes: known, sessionBatches }: MethodDeps,
+  { trust, chains, configTypes: copies, sessionBatches }: MethodDeps,
   request: AuthenticateRequest,
   context: Context,
 ): Promise<TriedAtOnce> {
@@ -133,7 +133,7 @@ async function openAtOnce(
   const trusted = await trust.certificates()
   const [leaf] = (await chains.find(certificatesOf(peerCertificates), trusted, context, now)) ?? []
   if (!leaf) return { untrustedBy: trusted }
-  if (configTypes.length > 0) await known.ready(context)
+  if (configTypes.length > 0) await copies.ready(context)
   const info = clientInfoOf(request)
   const session = await sessionBatches.byCertificate({
     leaf: leafOf(leaf),
@@ -167,6 +167,6 @@ async function openStepByStep(
   const session =
     (method === 'password' ? await deps.sessionBatches.byPassword(fresh) : undefined) ??
     (await openSession(deps.changeLog.db, fresh))
-  if (!session) throw refused(login, method, 'gone meanwhile')
+  if (!session) throw refused(login, method, 'changed meanwhile')
   return { session, second }
 }

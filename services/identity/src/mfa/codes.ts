@@ -29,7 +29,7 @@ export interface SecondFactors {
   save(tx: Tx, stored: StoredFactor, factor: UsedFactor, isVerified?: boolean): Promise<RowChange>
 }
 
-/** Whether recovery codes are accepted beside those of the app. */
+/** Whether recovery codes are accepted besides those of the app. */
 export type AcceptedCode = 'app' | 'any'
 
 export function openSecondFactors(keySecret: string): SecondFactors {

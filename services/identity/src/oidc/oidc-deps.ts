@@ -11,7 +11,7 @@ export interface OidcDeps extends CredentialDeps {
   /** `https://<address>/oidc` */
   readonly issuer: string
   readonly tokens: Tokens
-  readonly credentialFeed: Pick<CredentialFeed, 'handOver'>
+  readonly credentialFeed: Pick<CredentialFeed, 'deliver'>
   readonly events?: FabricEvents | undefined
   readonly configTypes: ConfigTypes
   readonly secondFactors: SecondFactors

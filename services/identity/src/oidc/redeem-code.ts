@@ -57,10 +57,10 @@ export async function redeemCode(deps: OidcDeps, request: TokenRequest, context:
     : { result: await open(deps.changeLog.db), position: undefined } // followers learn nothing of it
   if (!session) {
     await refuseUsedCode(deps, request, context)
-    throw refusedGrant('gone meanwhile', { identityId: login.identityId })
+    throw refusedGrant('changed meanwhile', { identityId: login.identityId })
   }
   deps.events?.emit(apiSessionEvent('created', session))
-  await deps.credentialFeed.handOver()
+  await deps.credentialFeed.deliver()
   if (position) await deps.waitForFollowers({ id: session.id, position }, context, ['policy']) // for posture checks
   return tokenAnswer(issued, login.state)
 }

@@ -57,7 +57,7 @@ export async function exchange(deps: OidcDeps, request: TokenRequest, context: C
   const isRefresh = requested === `${urn}refresh_token`
   const selection = { access: !isId, refresh: isRefresh, id: isId, scopes }
   const issued = await renew(deps, { subject, facts, selection, use: 'keep' }, context)
-  // wire: the id token is in the member of the access token
+  // wire: an exchange for an id token answers it as `access_token`, with `token_type: N_A`
   if (isId) return { access_token: issued.id, issued_token_type: requested, token_type: 'N_A' }
   return {
     access_token: issued.access,
@@ -119,7 +119,7 @@ async function renew(
       )
     return unchanged(used)
   })
-  if (result === 'used' && selection.access) await deps.credentialFeed.handOver()
+  if (result === 'used' && selection.access) await deps.credentialFeed.deliver()
   const { identityId } = subject
   if (result === 'reused') throw refusedGrant('reused', { identityId, apiSessionId, position })
   if (result !== 'used') throw refusedGrant('used or unknown', { identityId, apiSessionId })

@@ -8,7 +8,7 @@ export const tokenAnswer = ({ access, refresh, id, accessExpiresAt }: IssuedToke
   ...(refresh !== undefined && { refresh_token: refresh }),
   expires_in: secondsUntil(accessExpiresAt),
   ...(id !== undefined && { id_token: id }),
-  ...(state !== '' && { state }), // wire: here, too
+  ...(state !== '' && { state }), // wire: the state of the authorization request is in the answer of the token endpoint, too
 })
 
 export const secondsUntil = (seconds: number): number => Math.max(Math.floor(seconds - Date.now() / 1000), 0)
@@ -47,7 +47,7 @@ export class OauthFailure extends Error {
 export const refusedGrant = (reason: string, about?: OauthFailure['about']): OauthFailure =>
   new OauthFailure('invalid_grant', 'the grant is not valid', reason, about)
 
-/** wire: without a description. */
+/** wire: a grant of another client is answered with invalid_grant without a description. */
 export const otherClient = (about: OauthFailure['about']): OauthFailure =>
   new OauthFailure('invalid_grant', '', 'other client', about)
 

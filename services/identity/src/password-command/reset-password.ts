@@ -136,7 +136,7 @@ async function allowPasswords(
   return change ? [change] : []
 }
 
-/** The audit shows the user of this machine in place of an API session. */
+/** The audit shows the user of this machine instead of an API session. */
 const contextOf = (operator: string): Context => ({
   ...ownContext(new AbortController().signal),
   caller: { ...system, identityName: operator },

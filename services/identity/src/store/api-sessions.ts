@@ -52,7 +52,7 @@ export interface NewSession
   readonly isCertExtendable: boolean
   /** The certificate by which routers recognize connections of the session. */
   readonly certificate?: X509Certificate | undefined
-  /** A session of access tokens. It takes the place of a finished login. */
+  /** A session of access tokens. It replaces a finished login. */
   readonly bearer?: {
     readonly id: string
     readonly clientId: string
@@ -64,7 +64,7 @@ export interface NewSession
   }
   /** What the client reports of itself. */
   readonly info?: ClientInfo | undefined
-  /** The token that was presented beside the first factor. */
+  /** The token that was presented as the second factor. */
   readonly second?: SecondToken | undefined
 }
 
@@ -218,8 +218,8 @@ export const bearerSession = (
   )
 
 /**
- * Notes until when the second token counts for routers. False: the session is gone, or a later end is noted.
- * wire: requests must present the token again.
+ * Notes until when the second token counts for routers. False: the session has ended, or a later end is noted.
+ * wire: a request without the token is not fully authenticated, also within this time.
  */
 export async function noteSecondToken(db: Db, sessionId: string, second: SecondToken): Promise<boolean> {
   const { rowCount } = await db.query(
@@ -267,7 +267,7 @@ export async function markActivity(
          select s.id, mark.at from api_session s join mark using (id) order by s.id for no key update of s)
   update api_session s
      set last_activity_at = greatest(s.last_activity_at, locked.at),
-         updated_at = greatest(s.updated_at, locked.at) -- wire: use moves it
+         updated_at = greatest(s.updated_at, locked.at) -- wire: each use changes updatedAt
     from locked where s.id = locked.id
 returning s.id`)
   const existing = new Set(rows.map(({ id }) => id))

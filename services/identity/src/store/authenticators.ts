@@ -28,7 +28,10 @@ export async function authenticatorOfEnrollment(db: Db, enrollmentId: string): P
   return rows[0]?.id
 }
 
-/** wire: admins add one authenticator of each method; enrollments may add more. Identities of routers have none. */
+/**
+ * wire: an admin may add one authenticator of each method (else MAX_AUTHENTICATOR_METHODS_REACHED); enrollments may add
+ * more. Identities of routers have none.
+ */
 export async function refuseSecond(
   db: Db,
   { identityId, identityType }: { readonly identityId: string; readonly identityType: string },
@@ -101,7 +104,7 @@ interface Certificate {
   readonly fingerprint: string
 }
 
-/** Stores a certificate that takes the place of the present one once it is verified. Undefined: the present one differs. */
+/** Stores a certificate that replaces the present one once it is verified. Undefined: the present one differs. */
 export const storePending = (
   tx: Tx,
   { id, fingerprint }: Pick<Authenticator, 'id' | 'fingerprint'>,
@@ -114,7 +117,7 @@ export const storePending = (
     sql`unverified_cert_pem = ${pending.pem}, unverified_fingerprint = ${pending.fingerprint}`,
   )
 
-/** Puts the pending certificate in place of the present one. Undefined: another request was faster. */
+/** Replaces the present certificate by the pending one. Undefined: another request was faster. */
 export const usePending = (tx: Tx, id: string, fingerprint: string): Promise<RowChange | undefined> =>
   changeRow(
     tx,
@@ -137,7 +140,10 @@ export async function replaceHash(db: Db, id: string, former: string, hash: stri
   )
 }
 
-/** Whether an authenticator has this password hash, or another of the same password in its place. Null: no password. */
+/**
+ * Whether an authenticator has this password hash, or another of the same password that has replaced it. Null: no
+ * password.
+ */
 export const hasPassword = (hash: string | null | Sql, of: Sql = sql`authenticator`): Sql => sql`
   (${of}.password is not distinct from ${hash} or ${of}.rehashed = ${digestOfPair(hash, sql`${of}.password`)})`
 

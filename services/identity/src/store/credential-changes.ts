@@ -54,7 +54,7 @@ const noContent = Buffer.from('{}')
 /** The credentials of one API session that is fully authenticated. */
 export interface Credentials {
   readonly id: string
-  /** Null: clients present access tokens in its place. */
+  /** Null: clients present access tokens instead. */
   readonly token: string | null
   /** Those that routers may know connections by, oldest first. */
   readonly accessTokens: readonly { readonly id: string; readonly token: string }[]

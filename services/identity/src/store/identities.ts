@@ -25,7 +25,7 @@ export async function identityReferences(
   }
 }
 
-/** `extra`: for followers, beside the row. */
+/** `extra`: further members for followers. */
 export const changeIdentity = (
   tx: Tx,
   id: string,

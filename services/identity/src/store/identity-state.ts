@@ -10,7 +10,9 @@ import { endSessionsOfIdentities } from './session-ends.js'
 /** No date-time of the wire is later than the year 9999. */
 const LAST_MS = Date.UTC(9999, 11, 31)
 
-/** Disables an identity and ends its sessions; 0 minutes: until it is enabled. Its count of failed logins starts anew. */
+/**
+ * Disables an identity and ends its sessions; 0 minutes: until it is enabled. Its count of failed logins starts anew.
+ */
 export async function disableIdentity(tx: Tx, id: string, minutes: number): Promise<RowChange[]> {
   const bounded = Math.min(minutes, (LAST_MS - Date.now()) / 60_000)
   const until = minutes > 0 ? sql`now() + ${bounded}::float8 * interval '1 minute'` : sql`null`
@@ -99,12 +101,12 @@ export async function saveConnections(tx: Db, identityIds: readonly string[]): P
     with locked as (
          select identity_id from identity_connection where identity_id = any(${identityIds}::text[])
           order by identity_id for no key update),
-         known as (
+         updated as (
          update identity_connection set seen_at = now() where identity_id in (select identity_id from locked)
          returning identity_id),
          fresh as (
          select id from identity
-          where id = any(${identityIds}::text[]) and id not in (select identity_id from known)
+          where id = any(${identityIds}::text[]) and id not in (select identity_id from updated)
             for key share skip locked)
     insert into identity_connection (identity_id, seen_at)
     select id, now() from fresh order by id

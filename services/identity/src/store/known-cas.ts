@@ -46,7 +46,9 @@ export const removeCas = async (tx: Tx, ids: readonly string[]): Promise<RowChan
 export const removeCasExcept = (tx: Tx, ids: Sql): Promise<RowChange[]> =>
   removeCasWhere(tx, sql`not in (${ids})`)
 
-/** Transactions that rely on an authority lock it first: they commit before this one, or find that it does not exist. */
+/**
+ * Transactions that rely on an authority lock it first: they commit before this one, or find that it does not exist.
+ */
 async function removeCasWhere(tx: Tx, which: Sql): Promise<RowChange[]> {
   const ofThem = sql`ca_id is not null and ca_id ${which}`
   await tx.query(sql`delete from known_ca where id ${which}`)

@@ -48,8 +48,8 @@ export async function removeConfigTypes(tx: Tx, ids: readonly string[]): Promise
     with locked as (
          select id, config_types from api_session where config_types && ${ids}::text[] order by id for update)
     update api_session s
-       set config_types = array(select type from unnest(locked.config_types) with ordinality as list (type, place)
-                                 where type <> all(${ids}::text[]) order by place)
+       set config_types = array(select type from unnest(locked.config_types) with ordinality as list (type, number)
+                                 where type <> all(${ids}::text[]) order by number)
       from locked where s.id = locked.id
  returning s.id, locked.config_types as before, s.config_types as after`)
   return rows.map(({ id, before, after }) => ({
@@ -68,7 +68,10 @@ export interface NamedTypes {
   readonly ids: Sql
 }
 
-/** wire: ids or names become ids; unknown ones are dropped; 'all' is all. Undefined: there are none to lock. */
+/**
+ * wire: a login names config types by id or name; the session shows ids, without unknown ones; 'all' means all.
+ * Undefined: there are none to lock.
+ */
 export function typesNamed(words: readonly string[]): NamedTypes | undefined {
   if (words.length === 0 || words.includes(everything)) return undefined
   const list = sql`${words}::text[]`
@@ -83,11 +86,11 @@ export const lockTypes = (words: Sql): Sql => sql`
 /** The ids of config types that an array names; `type` has locked them. */
 export const idsOfWords = (words: Sql): Sql => sql`
       array(select coalesce(by_id.id, by_name.id)
-              from unnest(${words}) with ordinality as list (word, place)
+              from unnest(${words}) with ordinality as list (word, number)
               left join type by_id on by_id.id = word
               left join type by_name on by_name.name = word
              where coalesce(by_id.id, by_name.id) is not null
-             group by 1 order by min(place))`
+             group by 1 order by min(number))`
 
 /** The ids of the config types that a login names, or 'all'. */
 export async function configTypesNamed(db: Db, words: readonly string[]): Promise<string[]> {

@@ -73,7 +73,7 @@ export const browserDigestOf = (browser: string): Buffer | null =>
 
 export const codeDigestOf = (code: string): Buffer => createHash('sha256').update(code).digest()
 
-/** Stores a login. The oldest ones of its network beyond the limit go. */
+/** Stores a login, and deletes the oldest ones of its network beyond the limit. */
 export async function insertLogin(db: Db, login: NewLogin): Promise<void> {
   await db.query(
     sql`
@@ -138,7 +138,7 @@ async function oneLogin<Row extends StoredLogin>(db: Db, query: Sql, name: strin
   return (await db.query<Row & Record<string, unknown>>(query, name)).rows[0]
 }
 
-/** Records a first factor, in place of an earlier one. Undefined: the login does not exist. */
+/** Records a first factor, which replaces an earlier one. Undefined: the login does not exist. */
 export const identifyLogin = (
   db: Db,
   id: string,
@@ -201,9 +201,9 @@ export async function removeOldLogins(db: Db): Promise<void> {
          crowded as (
          select id
            from total,
-                (select id, row_number() over (partition by source order by created_at desc) as place
+                (select id, row_number() over (partition by source order by created_at desc) as rank
                    from oidc_login) as numbered
-          where logins > ${UNFINISHED_LOGINS} and place > greatest(${UNFINISHED_LOGINS} / sources, 1))
+          where logins > ${UNFINISHED_LOGINS} and rank > greatest(${UNFINISHED_LOGINS} / sources, 1))
     delete from oidc_login
      where id in (select id from oidc_login where id in (select id from crowded) for update skip locked)`)
 }

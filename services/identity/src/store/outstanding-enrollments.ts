@@ -11,7 +11,9 @@ export interface OutstandingEnrollment {
 /** Longer than a request takes from here to the commit of pki. */
 const CREATED_WITHIN = sql`interval '10 minutes'`
 
-/** True where pki may have an enrollment of the identity, as SQL over its table. Before the first load it may have any. */
+/**
+ * True where pki may have an enrollment of the identity, as SQL over its table. Before the first load it may have any.
+ */
 export const mayHaveEnrollment = sql`
   (exists (select from outstanding_enrollment o where o.identity_id = identity.id)
    or not exists (select from followed where schema = 'pki' and timeline is not null))`

@@ -31,7 +31,9 @@ export async function recordSuccess(db: Db, guess: Guess, authenticatorId: strin
   await countRightGuess(db, guess)
 }
 
-/** Resets the failures of an identity: those that its auth policy counts, and those that pause its passwords and codes. */
+/**
+ * Resets the failures of an identity: those that its auth policy counts, and those that pause its passwords and codes.
+ */
 export async function forgetFailuresOf(db: Db, identityId: string): Promise<void> {
   const { rows } = await db.query<{ username: string | null }>(sql`
     with own as (select id, username from authenticator where identity_id = ${identityId}),
@@ -69,10 +71,10 @@ export function passwordLookUps(
       select past.history, found.*
         from unnest(${textsOfAnyLength(guesses.map(({ account }) => account))},
                     ${textsOfAnyLength(guesses.map(({ source }) => source))})
-             with ordinality as entry (username, source, place)
+             with ordinality as entry (username, source, number)
        cross join lateral (${histories.select(sql`entry.username`, sql`entry.source`)}) as past
         left join lateral (${subjectsWhere(sql`a.username = entry.username and not past."isPaused"`)}) as found on true
-       order by place`,
+       order by number`,
       'password-look-ups',
     )
     return rows.map(({ history, ...subject }) => ({

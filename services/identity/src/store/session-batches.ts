@@ -48,7 +48,7 @@ export function openSessionBatches(db: Db): SessionBatches {
     name: 'open-sessions-by-certificate',
     method: 'cert',
     authenticator: sql`a.fingerprint = entry.fingerprint`,
-    // a token beside the certificate is verified before its session is opened
+    // a token as the second factor is verified before the session is opened
     policy: sql`
       p.primary_cert_allowed and p.secondary_require_ext_jwt_signer is null
       and (entry.is_current or (entry.has_begun and p.primary_cert_allow_expired_certs))`,

@@ -60,7 +60,7 @@ export async function markTokensSeen(tx: Tx, ids: readonly string[]): Promise<vo
   )
 }
 
-/** What is stored of the tokens for a code, beside their API session. */
+/** What is stored of the tokens for a code, besides their API session. */
 export interface FirstTokens {
   readonly grant: Pick<
     TokenFacts,

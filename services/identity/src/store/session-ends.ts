@@ -37,7 +37,9 @@ export const endSessionsOutside = (tx: Tx, identityId: string, authPolicyId: str
        where s.identity_id = ${identityId} and p.id = ${authPolicyId} and not ${isMethodAllowed})`,
   )
 
-/** Marks an auth policy that allows less than before: its sessions are refused from now on, and the reaper deletes them. */
+/**
+ * Marks an auth policy that allows less than before: its sessions are refused from now on, and the reaper deletes them.
+ */
 export const markSessionsToEnd = (tx: Tx, authPolicyId: string) =>
   tx.query(sql`update auth_policy set ends_sessions = true where id = ${authPolicyId}`)
 

@@ -20,7 +20,7 @@ export interface Signer {
   readonly nowMs: number
 }
 
-/** wire: what sessions that a token opened name as their authenticator. */
+/** wire: the `authenticatorId` of a session that a token of the signer has opened. */
 export const authenticatorOf = (signerId: string): string => `extJwtId:${signerId}`
 
 /** Keys from another address than the present one do not count. */
@@ -49,7 +49,7 @@ export interface LockedKeySet extends KeySetState {
 }
 
 /**
- * Locks what is stored about the keys at this address. Undefined: the signer is gone, or has another address.
+ * Locks what is stored about the keys at this address. Undefined: the signer is deleted, or has another address.
  * @param missing id of a key that was not there
  */
 export async function lockKeySet(

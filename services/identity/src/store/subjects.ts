@@ -22,7 +22,7 @@ export interface Person extends Disabling {
   readonly isTokenAllowed: boolean
   /** Signers whose tokens may log in. None: all. */
   readonly allowedSigners: readonly string[]
-  /** The signer whose token must be presented beside the first factor. */
+  /** The signer whose token must be presented as the second factor. */
   readonly requiredSigner: string | null
 }
 
@@ -39,11 +39,11 @@ export interface Subject extends Person {
   readonly hasFailed: boolean
   /** The authority that issued the certificate, if it is not the network. */
   readonly caId: string | null
-  /** The authority that takes the place of an authenticator. */
+  /** The authority that certifies the identity, which has no authenticator then. */
   readonly certifyingCaId?: string
   /** The external id, if no authority is bound to it. */
   readonly unboundExternalId?: string
-  /** The signer of a token that takes the place of an authenticator. */
+  /** The signer of the token that names the identity, which has no authenticator then. */
   readonly signerId?: string
 }
 
@@ -87,7 +87,7 @@ async function onePerson(db: Db, which: Sql, name: string): Promise<Person | und
 export const subjectByFingerprint = (db: Db, fingerprint: string): Promise<Subject | undefined> =>
   oneSubject(db, sql`a.fingerprint = ${fingerprint}`, 'subject-by-fingerprint')
 
-/** What takes the place of an authenticator that is not stored. */
+/** The members of an authenticator, where none is stored. */
 const substitute = {
   isIssuedByNetwork: false,
   hasFailed: false,
