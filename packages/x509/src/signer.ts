@@ -71,10 +71,11 @@ export function keyIdOf(publicKey: Buffer): Buffer {
 }
 
 /** Ignores the dates. */
-export function isIssuedBy(pem: string, issuerPem: string): boolean {
-  const [certificate, issuer] = [new X509Certificate(pem), new X509Certificate(issuerPem)]
-  return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
-}
+export const isIssuedBy = (pem: string, issuerPem: string): boolean =>
+  hasIssued(new X509Certificate(issuerPem), new X509Certificate(pem))
+
+export const hasIssued = (issuer: X509Certificate, certificate: X509Certificate): boolean =>
+  certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
 
 export const notBeforeOf = (pem: string): Date => new Date(new X509Certificate(pem).validFrom)
 export const notAfterOf = (pem: string): Date => new Date(new X509Certificate(pem).validTo)

@@ -64,6 +64,9 @@ export const CLAIM_SECONDS = 15
 /** Life of a certificate that stands for one API session. */
 export const SESSION_CERTIFICATE_HOURS = 12
 
+/** Challenges that wait to be signed, one at a time. Strangers send them: they must not fill the queue of enrollments. */
+export const CHALLENGES_WAITING = 100
+
 /** Tokens of one call: an access, a refresh and an id token, and room. */
 export const MAX_TOKENS = 8
 

@@ -2,10 +2,9 @@ import { AddAuthenticatorRequest, type Context, Fault, invalid } from '@overlay/
 import type { Db } from '@overlay/store/postgres'
 import { forYears } from '@overlay/x509'
 import type { Enrollment } from '../domain/enrollment.js'
-import { issueClientCertificate } from '../keys/client-certificate.js'
 import { findCa } from '../store/cas.js'
+import { issueClientCertificate, parseCsr } from './client-certificate.js'
 import { type EnrollMethod, hashOf, nothingIssued, type Owners, type Registration } from './enroll-method.js'
-import { parseCsr } from './parse-csr.js'
 
 async function addAuthenticator(
   { identity }: Owners,

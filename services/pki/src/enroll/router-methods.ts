@@ -2,8 +2,8 @@ import { Fault } from '@overlay/rpc'
 import type { Names } from '@overlay/store/kind-store'
 import { fingerprintOfPem } from '@overlay/x509'
 import { ownerIdOf } from '../domain/enrollment.js'
+import { parseCsr } from './client-certificate.js'
 import { type EnrollMethod, hashOf, type Owners } from './enroll-method.js'
-import { parseCsr } from './parse-csr.js'
 import {
   hostClaims,
   issueRouterCertificates,

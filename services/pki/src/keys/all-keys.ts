@@ -81,6 +81,4 @@ const issuerIn = (signings: readonly Key[], { pem, chain }: Key): Key | undefine
 const issuerOf = (authorities: readonly Key[], pem: string): Key | undefined =>
   authorities.find((authority) => isIssuedBy(pem, authority.pem))
 
-export const isSelfSigned = (pem: string): boolean => isIssuedBy(pem, pem)
-
 export const subjectOf = (pem: string): string => onOneLine(new X509Certificate(pem).subject)

@@ -1,15 +1,24 @@
 import { openLimit } from '@overlay/process/async'
-import { type Context, type EnrollRequest, type EnrollResponse, Fault, faults, sourceOf } from '@overlay/rpc'
+import {
+  type Context,
+  type EnrollRequest,
+  type EnrollResponse,
+  Fault,
+  faults,
+  type Methods,
+  type PkiServiceService,
+  sourceOf,
+} from '@overlay/rpc'
 import { afterBadToken } from '@overlay/service'
 import { AFTER_COMMIT_MS, afterCommit } from '@overlay/store/change-log'
 import type { EnrollMethod, Issued, Redemption, Registration } from '../enroll/enroll-method.js'
 import { ott, ottca, updb } from '../enroll/identity-methods.js'
 import { erott, trott } from '../enroll/router-methods.js'
 import { claim, enrollmentsByToken, release, type StoredEnrollment } from '../store/enrollments.js'
-import type { Deps, PkiMethods } from './deps.js'
+import type { MethodDeps } from './method-deps.js'
 
 /** Redeems a token: adds an authenticator to its identity, or admits its router. The steps are the order of checks. */
-export function enroll(deps: Deps): PkiMethods['enroll'] {
+export function enroll(deps: MethodDeps): Methods<PkiServiceService>['enroll'] {
   const { changeLog, owners, routerNaming, queue, now, noteRefusal } = deps
   const methods: Partial<Record<string, EnrollMethod>> = {
     ott: ott(owners, now),
@@ -74,7 +83,7 @@ const badToken = {
 } as const
 
 async function redeem(
-  { changeLog, keyring, queue }: Deps,
+  { changeLog, keyring, queue }: MethodDeps,
   enrollment: StoredEnrollment,
   { hash, prepare, issue, register }: Redemption,
   context: Context,
@@ -99,7 +108,7 @@ const isRefusal = (err: unknown): err is Fault => err instanceof Fault && faults
 
 /** Waits until the redeemed enrollment has ended: the change of its owner that registers the new member ends it. */
 const untilEnded =
-  ({ changeLog, consumers }: Deps) =>
+  ({ changeLog, consumers }: MethodDeps) =>
   async (
     { identityId }: StoredEnrollment,
     { position }: Registration,

@@ -14,8 +14,7 @@ import {
   signatureSchemeOf,
   soundKey,
 } from '@overlay/x509'
-import { describeKey } from '../domain/describe-key.js'
-import { isSelfSigned, subjectOf } from './chain-to-root.js'
+import { describeKey, onOneLine } from '../domain/describe-key.js'
 import { ProvidedKeyError } from './read-key-files.js'
 
 /** A certificate and where it is from, for messages. */
@@ -23,6 +22,15 @@ export interface Subject {
   readonly certificate: X509Certificate
   readonly where: string
 }
+
+/** The subject of a certificate in one line. */
+export const subjectOf = ({ subject }: X509Certificate): string => `'${onOneLine(subject)}'`
+
+/** Without the rules for authorities, whose violations have messages of their own. */
+export const hasSigned = (issuer: X509Certificate, certificate: X509Certificate): boolean =>
+  certificate.issuer === issuer.subject && certificate.verify(issuer.publicKey)
+
+export const isSelfSigned = (certificate: X509Certificate): boolean => hasSigned(certificate, certificate)
 
 /** Throws unless each authority of a chain may stand at its place. `chain`: from the leaf's issuer to the root. */
 export function checkAuthorities(chain: readonly X509Certificate[], where: string, now: Date): void {

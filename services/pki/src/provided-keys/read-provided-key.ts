@@ -1,15 +1,19 @@
-import { createPublicKey } from 'node:crypto'
+import { createPublicKey, type X509Certificate } from 'node:crypto'
 import { isSameKey, pemOf } from '@overlay/x509'
+import { buildChain } from '../domain/build-chain.js'
+import { onOneLine } from '../domain/describe-key.js'
 import type { KeyRole } from '../domain/planned-key.js'
 import type { ProvidedKey } from '../keys/operations.js'
-import { chainToRoot, isSelfSigned, subjectOf } from './chain-to-root.js'
 import {
   checkAuthorities,
   checkServer,
   checkServerKey,
   checkSigner,
   checkTokenKey,
+  hasSigned,
   isP256,
+  isSelfSigned,
+  subjectOf,
 } from './check-certificates.js'
 import { decodeMaterial, type Material } from './decode-material.js'
 import { type KeyFiles, type KeySource, ProvidedKeyError, readKeyFiles } from './read-key-files.js'
@@ -103,10 +107,21 @@ function authorityOf(chain: Chain, where: string, now: Date): Checked {
 
 type Chain = readonly [Material['certificates'][number], ...Material['certificates']]
 
+/** From the certificate of the key to the root that signed itself. */
 function chainOf(material: Material, now: Date): Chain {
   const [certificate, others] = matching(material)
-  const [, ...above] = chainToRoot(certificate, others, { where: material.certificatesWhere, now })
-  return [certificate, ...above]
+  const isCurrent = ({ validFrom, validTo }: X509Certificate): boolean =>
+    new Date(validFrom) <= now && now < new Date(validTo)
+  const authorities = [...others.filter(isCurrent), ...others.filter((one) => !isCurrent(one))]
+  const rules = { isComplete: isSelfSigned, hasIssued: hasSigned }
+  const { chain, last, isComplete } = buildChain(certificate, authorities, rules)
+  if (!isComplete)
+    throw new ProvidedKeyError(
+      material.certificatesWhere,
+      `the chain ends at ${subjectOf(last)} and does not reach a root`,
+      `add the certificate of '${onOneLine(last.issuer)}', and those above it up to the root`,
+    )
+  return [certificate, ...chain.slice(1)]
 }
 
 /** The certificate of the key, and all others. */

@@ -11,10 +11,10 @@ import type { AccessType } from '../domain/rows.js'
 import { commonRouters, grantingPolicies, maySee, mayUse } from '../domain/state-queries.js'
 import { saveFailedRequest } from '../store/failed-request.js'
 import { accessTypeOf } from './encoding.js'
-import type { Deps } from './method-deps.js'
+import type { MethodDeps } from './method-deps.js'
 
 export const authorize =
-  (deps: Deps): Methods<PolicyServiceService>['authorize'] =>
+  (deps: MethodDeps): Methods<PolicyServiceService>['authorize'] =>
   async ({ identityId, serviceId, access, isAdmin, apiSessionId }, context) => {
     const { engine } = deps
     const { state } = engine
@@ -49,7 +49,7 @@ export const authorize =
 
 /** Saves the failed request for administrators. The fault names the checks that the client does not pass. */
 async function refusal(
-  { changeLog, engine: { state, namesOf } }: Deps,
+  { changeLog, engine: { state, namesOf } }: MethodDeps,
   requester: Requester,
   { serviceId, type }: { readonly serviceId: string; readonly type: AccessType },
   refusals: readonly Refusal[],

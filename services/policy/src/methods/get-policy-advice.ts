@@ -10,11 +10,11 @@ import { type Methods, notFound, type PolicyServiceService } from '@overlay/rpc'
 import { sizeOf } from '../domain/bitset.js'
 import { commonRouters, mayUse, routersOfIdentity, routersOfService } from '../domain/state-queries.js'
 import { jsonOf } from './encoding.js'
-import type { Deps } from './method-deps.js'
+import type { MethodDeps } from './method-deps.js'
 
 /** Says which policies stand between an identity and a service. */
 export const getPolicyAdvice =
-  ({ engine, routers: sessions }: Deps): Methods<PolicyServiceService>['getPolicyAdvice'] =>
+  ({ engine, routers: sessions }: MethodDeps): Methods<PolicyServiceService>['getPolicyAdvice'] =>
   async ({ identityId, serviceId }, context) => {
     await engine.bestEffort(engine.catchUp(context))
     const { state, namesOf } = engine

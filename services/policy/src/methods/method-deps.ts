@@ -4,7 +4,7 @@ import type { Names } from '@overlay/store/kind-store'
 import type { Engine } from '../engine/engine.js'
 
 /** What the methods of this service use. */
-export interface Deps {
+export interface MethodDeps {
   readonly changeLog: ChangeLog
   readonly engine: Engine
   /** Names of entities of other services. */

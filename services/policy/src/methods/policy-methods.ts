@@ -1,34 +1,18 @@
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
+import { accessMethods } from './access-methods.js'
 import { authorize } from './authorize.js'
-import { findLost } from './find-lost.js'
-import { findRequiring } from './find-requiring.js'
-import { getCommonRouters } from './get-common-routers.js'
-import { getHeader } from './get-header.js'
-import { getIdentityRouters } from './get-identity-routers.js'
 import { getPolicyAdvice } from './get-policy-advice.js'
-import { getPostureData } from './get-posture-data.js'
-import { listFailedRequests } from './list-failed-requests.js'
-import { listServiceConfigs } from './list-service-configs.js'
-import type { Deps } from './method-deps.js'
-import { putServiceConfigs } from './put-service-configs.js'
-import { removeServiceConfigs } from './remove-service-configs.js'
-import { submitPosture } from './submit-posture.js'
+import type { MethodDeps } from './method-deps.js'
+import { postureMethods } from './posture-methods.js'
+import { serviceConfigMethods } from './service-config-methods.js'
 import { watchHeaders } from './watch-headers.js'
 
 /** All methods of the service. */
-export const policyMethods = (deps: Deps): Methods<PolicyServiceService> => ({
+export const policyMethods = (deps: MethodDeps): Methods<PolicyServiceService> => ({
+  ...accessMethods(deps),
+  ...postureMethods(deps),
+  ...serviceConfigMethods(deps),
   authorize: authorize(deps),
-  findLost: findLost(deps),
-  findRequiring: findRequiring(deps),
-  getCommonRouters: getCommonRouters(deps),
-  getHeader: getHeader(deps),
-  getIdentityRouters: getIdentityRouters(deps),
   getPolicyAdvice: getPolicyAdvice(deps),
-  getPostureData: getPostureData(deps),
-  listFailedRequests: listFailedRequests(deps),
-  listServiceConfigs: listServiceConfigs(deps),
-  putServiceConfigs: putServiceConfigs(deps),
-  removeServiceConfigs: removeServiceConfigs(deps),
-  submitPosture: submitPosture(deps),
   watchHeaders: watchHeaders(deps),
 })

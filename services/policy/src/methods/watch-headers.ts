@@ -2,14 +2,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { openAlarm } from '@overlay/process/async'
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
 import { HEADERS_GATHER_MS, MOST_NAMED_HEADERS } from '../domain/limits.js'
-import type { Deps } from './method-deps.js'
+import type { MethodDeps } from './method-deps.js'
 
 /** Between two messages without changes. A follower is fresh for 2 s, and memory here may be a second old. */
 const HEARTBEAT_MS = 500
 const MOST_AGE_MS = 2 ** 31
 
 /** Streams the identities whose headers, or grants, have changed. Each message reports how old memory is. */
-export const watchHeaders = ({ engine }: Deps): Methods<PolicyServiceService>['watchHeaders'] =>
+export const watchHeaders = ({ engine }: MethodDeps): Methods<PolicyServiceService>['watchHeaders'] =>
   async function* ({ grants }, { signal }) {
     const changed = new Set<string>()
     let all = false

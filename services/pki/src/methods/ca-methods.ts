@@ -1,11 +1,11 @@
 import { X509Certificate } from 'node:crypto'
-import { Fault } from '@overlay/rpc'
+import { Fault, type Methods, type PkiServiceService } from '@overlay/rpc'
 import { writeChanges } from '@overlay/store/change-log'
 import {
   allowsUsage,
   commonNameOf,
   DerError,
-  isIssuedBy,
+  hasIssued,
   KeyError,
   LONGEST_AUTHORITY_KEY,
   partsOfCertificate,
@@ -14,32 +14,41 @@ import {
   signatureSchemeOf,
   soundKey,
 } from '@overlay/x509'
+import { buildChain } from '../domain/build-chain.js'
 import { MAX_PATH } from '../limits.js'
-import { lockCa, markVerified } from '../store/cas.js'
-import type { Deps, PkiMethods } from './deps.js'
+import { findCa, lockCa, markVerified } from '../store/cas.js'
+import type { MethodDeps } from './method-deps.js'
 
-/**
- * Accepts an authority for a certificate whose common name is the verification token: proof of its key. The authority has
- * signed it, or (differs) an intermediate of the authority that follows it. The steps are the order of checks.
- */
-export const verifyCa =
-  ({ changeLog, now }: Deps): PkiMethods['verifyCa'] =>
-  async ({ id, certificatePem }, context) => {
-    const position = await writeChanges(changeLog, context, async (tx) => {
-      const ca = await lockCa(tx, id)
-      if (!ca) throw new Fault('NOT_FOUND') // wire: without a cause
-      if (ca.isVerified) throw new Fault('CA_ALREADY_VERIFIED')
-      const { certificate, others } = parseCertificates(certificatePem)
-      if (nameOf(certificate) !== ca.verificationToken) {
-        const isBehind = others.some((other) => nameOf(other) === ca.verificationToken)
-        throw new Fault('INVALID_COMMON_NAME', isBehind ? wrongOrder : undefined)
-      }
-      const objection = objectionTo(certificate, others, new X509Certificate(ca.certPem), now())
-      if (objection) throw new Fault('CERTIFICATE_FAILED_VALIDATION', objection)
-      return markVerified(tx, ca)
-    })
-    return { id, position }
-  }
+/** The authorities of other networks. */
+export const caMethods = ({ changeLog, issuer, now }: Pick<MethodDeps, 'changeLog' | 'issuer' | 'now'>) =>
+  ({
+    /** The token for clients that have a certificate of the authority. */
+    async getCaJwt({ id }) {
+      if (!(await findCa(changeLog.db, id))) throw new Fault('NOT_FOUND') // wire: without a cause
+      return { jwt: await issuer.caJwt(id) }
+    },
+
+    /**
+     * Accepts an authority for a certificate whose common name is the verification token: proof of its key. The authority
+     * has signed it, or (differs) an intermediate of the authority that follows it. The steps are the order of checks.
+     */
+    async verifyCa({ id, certificatePem }, context) {
+      const position = await writeChanges(changeLog, context, async (tx) => {
+        const ca = await lockCa(tx, id)
+        if (!ca) throw new Fault('NOT_FOUND') // wire: without a cause
+        if (ca.isVerified) throw new Fault('CA_ALREADY_VERIFIED')
+        const { certificate, others } = parseCertificates(certificatePem)
+        if (nameOf(certificate) !== ca.verificationToken) {
+          const isBehind = others.some((other) => nameOf(other) === ca.verificationToken)
+          throw new Fault('INVALID_COMMON_NAME', isBehind ? wrongOrder : undefined)
+        }
+        const objection = objectionTo(certificate, others, new X509Certificate(ca.certPem), now())
+        if (objection) throw new Fault('CERTIFICATE_FAILED_VALIDATION', objection)
+        return markVerified(tx, ca)
+      })
+      return { id, position }
+    },
+  }) satisfies Partial<Methods<PkiServiceService>>
 
 const wrongOrder =
   'the certificate whose common name is the verification token must be the first one, intermediates follow it'
@@ -75,33 +84,21 @@ function objectionTo(
   authority: X509Certificate,
   now: Date,
 ): string | undefined {
-  const path = pathTo(authority, certificate, others)
-  if (!path) return 'neither the authority nor an intermediate that follows the certificate has signed it'
+  const { chain: path, isComplete } = buildChain(
+    certificate,
+    others.filter((one) => one.ca),
+    {
+      isComplete: (last) => hasIssued(authority, last),
+    },
+  )
+  if (!isComplete)
+    return 'neither the authority nor an intermediate that follows the certificate has signed it'
   const isValid = [...path, authority].every(
     ({ validFrom, validTo }) => new Date(validFrom) <= now && now <= new Date(validTo),
   )
   if (!isValid) return 'the certificate, an intermediate or the authority is out of date'
   return weaknessOf(path, authority)
 }
-
-/** The certificate and the intermediates up to the authority. Undefined: they do not lead to it. */
-function pathTo(
-  authority: X509Certificate,
-  certificate: X509Certificate,
-  others: readonly X509Certificate[],
-): readonly X509Certificate[] | undefined {
-  const path = [certificate]
-  for (let last = certificate; ; ) {
-    if (hasSigned(authority, last)) return path
-    const issuer = others.find((one) => one.ca && !path.includes(one) && hasSigned(one, last))
-    if (!issuer) return undefined
-    path.push(issuer)
-    last = issuer
-  }
-}
-
-const hasSigned = (issuer: X509Certificate, certificate: X509Certificate): boolean =>
-  isIssuedBy(certificate.toString(), issuer.toString())
 
 /** differs: the original verifies authorities by which no login can succeed. */
 function weaknessOf(path: readonly X509Certificate[], authority: X509Certificate): string | undefined {

@@ -1,5 +1,5 @@
 import type { Queue } from '@overlay/process/async'
-import type { Context, Methods, PkiServiceService } from '@overlay/rpc'
+import type { Context } from '@overlay/rpc'
 import type { NoteRefusal, PauseReports } from '@overlay/service'
 import type { ChangeLog, Consumer } from '@overlay/store/change-log'
 import type { TokenKeyRules } from '../domain/token-key-plan.js'
@@ -10,7 +10,7 @@ import type { Keyring } from '../keys/keyring.js'
 import type { TokenKeyring } from '../keys/token-keyring.js'
 
 /** What the methods of the service work with. */
-export interface Deps {
+export interface MethodDeps {
   readonly changeLog: ChangeLog
   readonly issuer: EnrollmentIssuer
   readonly consumers: Readonly<Record<'identity' | 'sessions', Pick<Consumer, 'waitFor'>>>
@@ -27,5 +27,3 @@ export interface Deps {
   readonly tokenKeyRules: TokenKeyRules
   now(): Date
 }
-
-export type PkiMethods = Methods<PkiServiceService>
