@@ -1,3 +1,5 @@
+import { MESSAGE_LIMIT_BYTES } from '@overlay/rpc'
+
 /**
  * Milliseconds between two reads of the end of the change log in the database, and so between two heartbeats on each
  * stream of changes. Notifications are faster, but may be lost. Must be well below FRESH_MS.
@@ -28,8 +30,101 @@ export const POSITION_MS = 100
 /** Milliseconds in which changes share a message to a follower. Far below what a revocation may take. */
 export const GATHER_MS = 20
 
+/** Messages of the bus that are gathered at most: more are written before GATHER_MS has passed. */
+export const GATHERED_MESSAGES = 500
+
 /** Longest GATHER_MS that an owner grants. Must be below POLL_MS: messages without changes may not wait longer. */
 export const MOST_GATHER_MS = 500
+
+/** Changes, and their bytes, that fill a message. Far below MESSAGE_LIMIT_BYTES. */
+export const MESSAGE_CHANGES = 500
+export const MESSAGE_BYTES = 1024 * 1024
+
+/** Most bytes of one row in its change, as stored: a message that is not yet full has room for it. */
+export const MOST_CHANGE_BYTES = 4 * 1024 * 1024
+
+/** Most bytes of a row that a message carries. Above MOST_CHANGE_BYTES: earlier releases may have stored larger rows. */
+export const MOST_SENT_BYTES = MESSAGE_LIMIT_BYTES - 2 * MESSAGE_BYTES
+
+/** Most bytes of a row that a follower requests alone. */
+export const FOLLOWED_ROW_BYTES = 64 * 1024 * 1024
+
+/** Changes, and their characters, that one statement appends. */
+export const APPENDED_ROWS = 2000
+export const APPENDED_CHARACTERS = 16 * 1024 * 1024
+
+/** Most changes, and bytes of them, in memory. Followers read larger writes from the database. */
+export const RECENT_CHANGES = 20_000
+export const RECENT_BYTES = 16 * 1024 * 1024
+
+/** Changes that one read of the database returns. */
+export const READ_CHANGES = 500
+
+/** Milliseconds for which change rows are kept. A follower that was stopped for longer must reload. */
+export const KEEP_CHANGES_MS = 24 * 60 * 60 * 1000
+
+/** Milliseconds between two removals of change rows and of audit rows, and the rows that one statement removes. */
+export const PRUNE_CHANGES_MS = 10 * 60 * 1000
+export const PRUNE_AUDIT_MS = 60 * 60 * 1000
+export const PRUNED_ROWS = 1000
+
+/** Milliseconds for which deletions of followed entities are recorded. Longer than any write takes. */
+export const KEEP_DELETED_MS = 60 * 60 * 1000
+
+/** Locks that writers share and consumers take exclusively. Few, because a consumer may need all of them. */
+export const REFERENCE_LOCKS = 64
+
+/** Milliseconds before a follower connects again after a failure, first and at most. */
+export const FOLLOW_PAUSE_MS = 100
+export const LONGEST_FOLLOW_PAUSE_MS = 2000
+
+/** Milliseconds before a stream of cached rows is opened again after a failure. Far below SILENCE_MS. */
+export const STREAM_PAUSE_MS = 250
+
+/** Milliseconds without a message after which a load has failed. Its owner reads pages from the database meanwhile. */
+export const LOAD_SILENCE_MS = 30_000
+
+/** Milliseconds of a pull. Callers wait for it. */
+export const PULL_MS = 2000
+
+/** Milliseconds of a request for one row, its attempts, and the pause before the second one. */
+export const ROW_MS = 5000
+export const ROW_TRIES = 3
+export const ROW_PAUSE_MS = 100
+
+/** Rows that a projection applies before it yields to other work. */
+export const STEP_ROWS = 10
+
+/** Attempts of the same changes before a consumer tries each of them alone. */
+export const CONSUMER_TRIES = 3
+
+/** Milliseconds in which another change has succeeded, so that a failure is due to the change. */
+export const RECENT_SUCCESS_MS = 60_000
+
+/** Milliseconds of the transaction of a consumer that loads all rows. It locks the row of its position at its end. */
+export const CONSUMER_LOAD_MS = 600_000
+
+/** Milliseconds that a write waits for its followers. Below the 10 s of a request: the rest is left for its answer. */
+export const AFTER_COMMIT_MS = 5000
+
+/**
+ * Milliseconds that a write waits for a follower whose last wait has failed: enough for one that works again. One write
+ * in LAGGING_MS waits for it as long as others, because it may be slow rather than unavailable.
+ */
+export const LAGGING_WAIT_MS = 100
+export const LAGGING_MS = 30_000
+
+/** Milliseconds that the start waits for the bus. It then goes on without it. */
+export const BUS_CONNECT_MS = 1000
+
+/** Milliseconds before the bus is connected again, up to twice as many. */
+export const BUS_RECONNECT_MS = 500
+
+/** Milliseconds of one attempt to connect the bus. */
+export const BUS_DIAL_MS = 2000
+
+/** Milliseconds between two pings of the bus. One that is not answered before the next ends the connection. */
+export const BUS_PING_MS = 1500
 
 /** Milliseconds that a statement outside a transaction, and a transaction without a deadline, may take. */
 export const STATEMENT_MS = 30_000

@@ -1,7 +1,7 @@
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
 import sql, { raw } from 'sql-template-tag'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { pruneAudit } from '../src/change-log/prune-audit.js'
+import { pruneAudit } from '../src/change-log/prune.js'
 import { type Database, openDatabase } from '../src/postgres/database.js'
 import { prepareSchemas } from '../src/postgres/migrate.js'
 import { services } from '../src/postgres/prepare-and-migrate.js'

@@ -3,7 +3,7 @@ import sql from 'sql-template-tag'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { batchInserter } from '../src/change-log/batch-inserter.js'
 import { openChangeLog, type RowChange } from '../src/change-log/change-log.js'
-import { pruneChanges } from '../src/change-log/prune-changes.js'
+import { pruneChanges } from '../src/change-log/prune.js'
 import type { Database } from '../src/postgres/database.js'
 import {
   collect,

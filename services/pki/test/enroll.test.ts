@@ -3,6 +3,7 @@ import { Fault } from '@overlay/rpc'
 import { fingerprintOfPem } from '@overlay/x509'
 import pino from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { Owners } from '../src/enroll/enroll-method.js'
 import { context, faultOf, noRequest, type Pki, startPki } from './network.js'
 import { newCsr, newKey, verifies } from './openssl.js'
 
@@ -277,11 +278,11 @@ test('no other request may redeem a token while it is unknown whether the owner 
 })
 
 test('a certificate may be requested again while it is unknown whether identity has stored one: it stores one only', async () => {
-  const outcomes = [new Fault('TIMEOUT'), { authenticatorId: 'a1', created: true, position: undefined }]
-  const addAuthenticator = async () => {
-    const outcome = outcomes.shift()
-    if (!outcome || outcome instanceof Fault) throw outcome
-    return outcome
+  const failures = [new Fault('TIMEOUT')]
+  const addAuthenticator: Owners['identity']['addAuthenticator'] = async (request, context) => {
+    const failure = failures.shift()
+    if (failure) throw failure
+    return pki.owners.identity.addAuthenticator(request, context)
   }
   await using pki = await startPki({ owners: { identity: { addAuthenticator }, sessions: noRouters } })
   const { token } = await pki.wish({})
@@ -293,9 +294,9 @@ test('a certificate may be requested again while it is unknown whether identity 
 
 test('an enrollment that is refreshed while it is redeemed has ended', async () => {
   let meanwhile = async (): Promise<unknown> => undefined
-  const addAuthenticator = async () => {
+  const addAuthenticator: Owners['identity']['addAuthenticator'] = async (request, context) => {
     await meanwhile()
-    return { authenticatorId: 'a1', created: true, position: undefined }
+    return pki.owners.identity.addAuthenticator(request, context)
   }
   await using pki = await startPki({ owners: { identity: { addAuthenticator }, sessions: noRouters } })
   const { id, token } = await pki.wish({})

@@ -1,10 +1,8 @@
 import { metrics } from '@overlay/process'
 import type { Context } from '@overlay/rpc'
+import { AFTER_COMMIT_MS } from '../limits.js'
 import { isAway } from '../postgres/database-failure.js'
 import type { ChangeLog } from './change-log.js'
-
-/** Of the 10 s of a request: the rest is left for its answer. */
-export const AFTER_COMMIT_MS = 5000
 
 /** The request's context, for a step after its commit. */
 export function withDeadline(
@@ -17,7 +15,7 @@ export function withDeadline(
 
 /**
  * Waits for a step that follows from a commit. A failure is not a failure of the write: a follower takes the step later
- * in any case. Counts steps that are late or unavailable, logs other failures.
+ * in any case. Counts steps that time out or whose service is unavailable, logs other failures.
  */
 export async function afterCommit(
   { db, log }: Pick<ChangeLog, 'log'> & { readonly db: Pick<ChangeLog['db'], 'schema'> },

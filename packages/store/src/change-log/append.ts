@@ -1,7 +1,8 @@
 import type { Change, Context, Position } from '@overlay/rpc'
-import sql from 'sql-template-tag'
+import sql, { raw, type Sql } from 'sql-template-tag'
+import { APPENDED_CHARACTERS, APPENDED_ROWS } from '../limits.js'
 import { onlyRow, type Tx } from '../postgres/database.js'
-import { refuseTooLarge } from './too-large.js'
+import { refuseTooLarge } from './message-size.js'
 
 /** One row that a transaction created, changed or deleted. */
 export interface RowChange {
@@ -24,9 +25,6 @@ export interface Appended {
   readonly position: Position
   readonly changes: readonly Change[]
 }
-
-const CHUNK_ROWS = 2000
-const CHUNK_CHARACTERS = 16 * 1024 * 1024
 
 /**
  * Appends the changes of a transaction. Its last statements: from here to the commit no other transaction can append to
@@ -84,7 +82,7 @@ function* chunksOf(entries: readonly Entry[]): Iterable<readonly Entry[]> {
   for (const entry of entries) {
     chunk.push(entry)
     length += entry.text.length
-    if (chunk.length < CHUNK_ROWS && length < CHUNK_CHARACTERS) continue
+    if (chunk.length < APPENDED_ROWS && length < APPENDED_CHARACTERS) continue
     yield chunk
     ;[chunk, length] = [[], 0]
   }
@@ -142,3 +140,13 @@ async function appendChunk(tx: Tx, entries: readonly Entry[]): Promise<Appended 
   }))
   return { position: { timeline, number }, changes }
 }
+
+/**
+ * A common table expression `head` with the numbers of as many changes as `rows`, another one, has: the first is
+ * `start` + 1. Without rows it is empty. Its lock on the counter ends with the commit.
+ */
+export const headFor = (rows: string): Sql => sql`
+         head as materialized (
+         select timeline, number, number - n as start, at
+           from (select count(*)::int as n from ${raw(rows)}) as counted, advance(n)
+          where n > 0)`

@@ -5,6 +5,7 @@ import { type ConnectionOptions, connect, type NatsConnection } from '@nats-io/t
 import { buses, metrics } from '@overlay/process'
 import { clientContext } from '@overlay/process/client-tls'
 import type { Logger } from 'pino'
+import { BUS_CONNECT_MS, BUS_DIAL_MS, BUS_PING_MS, BUS_RECONNECT_MS, GATHERED_MESSAGES } from '../limits.js'
 
 /** Notifications between replicas, over NATS core. They are lost while the bus is unavailable: nothing may depend on one. */
 export interface Bus extends AsyncDisposable {
@@ -22,11 +23,6 @@ interface Subscriber {
   readonly handler: (message: unknown, subject: string) => void
   unsubscribe: () => void
 }
-
-const FIRST_CONNECT_MS = 1000
-const RECONNECT_MS = 500
-/** More are written before their time has passed. */
-const MAX_GATHERED = 500
 
 export interface BusOptions {
   /**
@@ -52,7 +48,7 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
 
   function send(subject: string, message: object): void {
     try {
-      if (!nats || !connected) throw new Error('bus is away')
+      if (!nats || !connected) throw new Error('bus is unavailable')
       nats.publish(subject, JSON.stringify(message))
     } catch {
       metrics.busDropped.inc() // readers find the change when they next poll
@@ -96,7 +92,7 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
 
   const nextDelay = (): number => {
     if (stopped) throw new Error('bus closed') // ends the attempts before the first connection
-    return RECONNECT_MS * (1 + Math.random())
+    return BUS_RECONNECT_MS * (1 + Math.random())
   }
 
   const firstConnection = new AbortController()
@@ -126,7 +122,7 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
   const counted = { connected: () => connected }
   buses.add(counted)
 
-  await delay(FIRST_CONNECT_MS, undefined, { signal: firstConnection.signal }).then(
+  await delay(BUS_CONNECT_MS, undefined, { signal: firstConnection.signal }).then(
     () => log.warn('bus not reached yet: going on without it'),
     () => undefined,
   )
@@ -136,7 +132,7 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
       if (gatherMs === 0) return send(subject, message)
       gathered.push([subject, message])
       gathering ??= setTimeout(sendGathered, gatherMs).unref()
-      if (gathered.length === MAX_GATHERED) sendGathered()
+      if (gathered.length === GATHERED_MESSAGES) sendGathered()
     },
     subscribe(subject, handler) {
       const subscriber: Subscriber = { subject, handler, unsubscribe: () => undefined }
@@ -166,6 +162,15 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
   }
 }
 
+/** For commands that run before the services. Followers need no notifications. */
+export const noBus: Bus = {
+  publish: () => undefined,
+  subscribe: () => ({ [Symbol.dispose]: () => undefined }),
+  connected: () => false,
+  onChange: () => ({ [Symbol.dispose]: () => undefined }),
+  [Symbol.asyncDispose]: async () => undefined,
+}
+
 /** Connects once. Throws if no server admits the client. */
 export async function probeBus(urls: string, { tls }: BusOptions = {}): Promise<void> {
   const connection = await connect({ ...optionsOf(urls, tls), waitOnFirstConnect: false, reconnect: false })
@@ -185,8 +190,8 @@ function optionsOf(urls: string, tls: string | undefined, log?: Logger): Connect
     waitOnFirstConnect: true,
     maxReconnectAttempts: -1,
     ignoreAuthErrorAbort: true, // a password may be corrected at the server
-    timeout: 2000,
-    pingInterval: 1500, // a server that vanished or hangs is noticed in 3 s
+    timeout: BUS_DIAL_MS,
+    pingInterval: BUS_PING_MS,
     maxPingOut: 1,
     ...credentials,
     ...(isRequired && { tls: tlsOptions(hostsOf(parsed), tls, log) }),

@@ -2,15 +2,15 @@ import { metrics } from '@overlay/process'
 import { openAlarm, openOutage } from '@overlay/process/async'
 import type { Change, Changes, Context, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import sql from 'sql-template-tag'
 import { NOTIFIED_KEYS, NOTIFIED_POLL_MS, NOTIFY_MS, POLL_MS, POSITION_MS, SILENCE_MS } from '../limits.js'
-import type { Database, Tx } from '../postgres/database.js'
+import type { Database, Db, Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
 import { type Appended, appendChanges, type RowChange } from './append.js'
 import type { Bus } from './bus.js'
-import { leading, sendable } from './message.js'
+import { leading, sendable } from './message-size.js'
 import { isSamePosition } from './positions.js'
 import { openRecentChanges } from './recent-changes.js'
-import { ensureTimeline } from './timeline.js'
 
 export type { Actor, Appended, RowChange } from './append.js'
 
@@ -259,3 +259,14 @@ export async function writeChanges(
 /** The changed rows, for subscribers of the bus. */
 const keysOf = (changes: readonly Change[]): object[] =>
   changes.map(({ kind, id, json }) => ({ kind, id, deleted: json.length === 0 }))
+
+/**
+ * Begins a new timeline if the database is not the one that the numbers belong to: a restored backup, a copy, or the
+ * server that took over after a failover. There the same number may stand for another change.
+ */
+async function ensureTimeline(db: Db): Promise<void> {
+  await db.query(sql`
+    update stream set timeline = gen_random_uuid(), origin = here.origin, wal = here.wal
+      from current_origin() as here
+     where (stream.origin, stream.wal) is distinct from (here.origin, here.wal)`)
+}

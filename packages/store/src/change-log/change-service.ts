@@ -1,12 +1,10 @@
 import { type ChangeServiceService, Fault, type Methods } from '@overlay/rpc'
-import { MOST_GATHER_MS } from '../limits.js'
+import { MESSAGE_BYTES, MOST_GATHER_MS } from '../limits.js'
 import type { ChangeLog } from './change-log.js'
 import type { Consumer } from './consumer.js'
 import { type Loaders, type LocalOptions, localSource } from './local-source.js'
 
-const PART_BYTES = 1024 * 1024
-
-/** Sends the changes of this service to others, and says how far it has followed theirs. */
+/** Sends the changes of this service to others, and reports how far it has followed theirs. */
 export function changeService(
   changeLog: ChangeLog,
   loaders: Loaders,
@@ -35,8 +33,8 @@ export function changeService(
 
     async *row({ kind, id }, { signal }) {
       const json = await source.row(kind, id, signal)
-      for (let from = 0; from < json.length && !signal.aborted; from += PART_BYTES)
-        yield { json: json.subarray(from, from + PART_BYTES) }
+      for (let from = 0; from < json.length && !signal.aborted; from += MESSAGE_BYTES)
+        yield { json: json.subarray(from, from + MESSAGE_BYTES) }
     },
   }
 }

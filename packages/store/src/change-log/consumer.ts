@@ -1,7 +1,7 @@
 import { type Change, Fault, ownContext, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
-import { GATHER_MS } from '../limits.js'
+import { CONSUMER_LOAD_MS, CONSUMER_TRIES, GATHER_MS, RECENT_SUCCESS_MS } from '../limits.js'
 import type { Db, Tx } from '../postgres/database.js'
 import { applyEach, isTransient, rehearse } from './apply-one-by-one.js'
 import type { ChangeLog, RowChange } from './change-log.js'
@@ -11,10 +11,6 @@ import { withLoadedRows } from './loaded-rows.js'
 import { isUnknown, poisonOf } from './poison.js'
 import { isSamePosition } from './positions.js'
 import type { Source } from './source.js'
-
-const TRIES = 3
-const RECENT_MS = 60_000
-const LOAD_MS = 600_000 // of a transaction, which locks the followed row at its end
 
 /** Waits resolve when the effects of the position are committed. */
 export interface Consumer extends Pick<Follower, 'waitFor' | 'catchUp'>, AsyncDisposable {}
@@ -72,7 +68,7 @@ export function startConsumer(
   async function replaceFailing(changes: readonly Change[], upto: Position): Promise<readonly Change[]> {
     const failed = await rehearse(db, effects, changes, upto)
     const [first] = failed.values()
-    const othersSucceed = failed.size < changes.length || performance.now() - succeededAt < RECENT_MS
+    const othersSucceed = failed.size < changes.length || performance.now() - succeededAt < RECENT_SUCCESS_MS
     if (first !== undefined && !othersSucceed) throw first
     if (failed.size === changes.length) succeededAt = Number.NEGATIVE_INFINITY // the next failure needs another success
     const replaced: Change[] = []
@@ -108,7 +104,7 @@ export function startConsumer(
               ),
             )
           },
-          new Date(Date.now() + LOAD_MS),
+          new Date(Date.now() + CONSUMER_LOAD_MS),
         )
       },
 
@@ -135,7 +131,7 @@ export function startConsumer(
         } catch (err) {
           if (isTransient(err)) throw err
           failure = { at: startAt, times: failure?.at === startAt ? failure.times + 1 : 1 }
-          if (failure.times < TRIES) throw err
+          if (failure.times < CONSUMER_TRIES) throw err
         }
         const fresh = relevant.filter(({ number }) => number > startAt)
         const replaced = await replaceFailing(fresh, upto)

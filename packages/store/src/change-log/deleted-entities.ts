@@ -1,6 +1,7 @@
 import { kinds } from '@overlay/model'
 import { type Change, Fault } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
+import { KEEP_DELETED_MS, REFERENCE_LOCKS } from '../limits.js'
 import { type Db, onlyRow, type Tx } from '../postgres/database.js'
 import type { Effects } from './effects.js'
 import { isDeleted } from './source.js'
@@ -29,14 +30,11 @@ export class ReferencesReloaded extends Fault {
 /** The schema of a kind. */
 export const ownerOf = (kind: string): string => kinds.get(kind)?.owner ?? kind
 
-/** Locks that writers share and consumers take exclusively. Few, because a consumer may need all of them. */
-export const SLOTS = 64
-
 /** Takes the locks of these entities in ascending order. The server queues: later writers do not overtake a consumer. */
 async function lockSlots(tx: Tx, ids: IdsByKind, mode: 'shared' | 'exclusive'): Promise<void> {
   const keys = [...ids].flatMap(([kind, some]) => [...some].map((id) => `${kind} ${id}`))
   const which = sql`
-    select distinct abs(hashtext(key) % ${SLOTS}) as slot from unnest(${keys}::text[]) as key order by 1`
+    select distinct abs(hashtext(key) % ${REFERENCE_LOCKS}) as slot from unnest(${keys}::text[]) as key order by 1`
   await tx.query(slots(which, mode))
 }
 
@@ -94,7 +92,7 @@ export const recordingDeletions = (schema: string, kinds: readonly string[], eff
       return effects.apply(tx, changes, upto)
     },
     async reload(tx, rows, upto) {
-      await tx.query(slots(sql`select generate_series(0, ${SLOTS} - 1) as slot`, 'exclusive'))
+      await tx.query(slots(sql`select generate_series(0, ${REFERENCE_LOCKS} - 1) as slot`, 'exclusive'))
       await record(tx, [{ kind: '', id: schema }])
       // a restored backup brings deleted entities back
       for (const kind of kinds)
@@ -104,11 +102,10 @@ export const recordingDeletions = (schema: string, kinds: readonly string[], eff
   }
 }
 
-/** Longer than any write takes. */
-const RETENTION = '1 hour'
-
 async function record(tx: Tx, deleted: readonly Pick<Change, 'kind' | 'id'>[]): Promise<void> {
-  await tx.query(sql`delete from deleted_entity where kind <> '' and at < now() - ${RETENTION}::interval`)
+  await tx.query(
+    sql`delete from deleted_entity where kind <> '' and at < now() - make_interval(secs => ${KEEP_DELETED_MS / 1000})`,
+  )
   await tx.query(sql`
     insert into deleted_entity (kind, id)
     select distinct * from unnest(${deleted.map(({ kind }) => kind)}::text[], ${deleted.map(({ id }) => id)}::text[])

@@ -1,3 +1,4 @@
+import { GATHER_MS } from '../limits.js'
 import type { RowChange } from './append.js'
 import type { Bus } from './bus.js'
 import type { ChangeLog } from './change-log.js'
@@ -24,7 +25,6 @@ export interface FabricEvents {
 
 /** Events have the subject `overlay.events.<namespace>`. */
 export const EVENT_SUBJECT = 'overlay.events'
-const GATHER_MS = 20
 
 export const fabricEvents = (bus: Pick<Bus, 'publish'>): FabricEvents => ({
   emit({ namespace, event_type, timestamp = new Date().toISOString(), ...members }) {

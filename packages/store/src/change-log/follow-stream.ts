@@ -1,7 +1,7 @@
 import { followers } from '@overlay/process'
 import { reconnect, withWatchdog } from '@overlay/process/async'
 import type { Positions } from '@overlay/rpc'
-import { FRESH_MS, SILENCE_MS } from '../limits.js'
+import { FRESH_MS, SILENCE_MS, STREAM_PAUSE_MS } from '../limits.js'
 
 /** The stream of changes from the owner of cached rows. */
 export interface Followed extends AsyncDisposable {
@@ -16,8 +16,6 @@ export interface Followed extends AsyncDisposable {
 export interface FollowLog {
   warn(facts: object, message: string): void
 }
-
-const PAUSE_MS = 250
 
 /**
  * Reads a stream until disposed. `open` starts it again after a failure. Each message, also an empty one, confirms that the stream works, except while `apply` returns null: then
@@ -39,8 +37,8 @@ export function followStream<M>(
 
   const running = reconnect({
     signal,
-    firstMs: PAUSE_MS,
-    longestMs: PAUSE_MS,
+    firstMs: STREAM_PAUSE_MS,
+    longestMs: STREAM_PAUSE_MS,
     async connect({ works }) {
       for await (const message of withWatchdog(SILENCE_MS, open, signal)) {
         const applied = apply(message)

@@ -11,7 +11,7 @@ import {
 } from '@overlay/process/async'
 import { type Change, type Changes, Fault, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { SILENCE_MS } from '../limits.js'
+import { FOLLOW_PAUSE_MS, LOAD_SILENCE_MS, LONGEST_FOLLOW_PAUSE_MS, PULL_MS, SILENCE_MS } from '../limits.js'
 import { isAway } from '../postgres/database-failure.js'
 import { poisonOf } from './poison.js'
 import { isSamePosition } from './positions.js'
@@ -59,9 +59,7 @@ export interface Follower extends AsyncDisposable {
   catchUp(signal: AbortSignal): Promise<void>
 }
 
-const PAUSES = { firstMs: 100, longestMs: 2000 }
-const LOAD_SILENCE_MS = 30_000
-const PULL_MS = 2000
+const PAUSES = { firstMs: FOLLOW_PAUSE_MS, longestMs: LONGEST_FOLLOW_PAUSE_MS }
 
 /** The loop of all followers: loads, watches, and pulls at once while callers wait. */
 export function startFollower(source: Source, sink: Sink, log: Logger): Follower {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Change } from '@overlay/rpc'
 import sql, { type Sql } from 'sql-template-tag'
+import { PAGE_ROWS } from '../limits.js'
 import type { Tx } from '../postgres/database.js'
 
 /** All rows of one load. They are in a table, as there may be a million; only its transaction sees them. */
@@ -10,8 +11,6 @@ export interface LoadedRows {
   /** The rows of a kind by id, in pages, without rows that their owner could not send. */
   pages(kind: string): AsyncIterable<readonly Change[]>
 }
-
-const ROWS_PER_PAGE = 500
 
 /** Stores the pages, runs `work`, and deletes them. */
 export async function withLoadedRows<T>(
@@ -37,12 +36,12 @@ export async function withLoadedRows<T>(
         const { rows } = await tx.query<{ id: string; json: string }>(
           sql`
           select id, json from loaded_row
-           where load = ${load} and kind = ${kind} and id > ${last} and json <> '' order by id limit ${ROWS_PER_PAGE}`,
+           where load = ${load} and kind = ${kind} and id > ${last} and json <> '' order by id limit ${PAGE_ROWS}`,
           'read-loaded',
         )
         if (rows.length > 0)
           yield rows.map(({ id, json }) => ({ kind, id, json: Buffer.from(json), atMs: 0, number: 0 }))
-        if (rows.length < ROWS_PER_PAGE) return
+        if (rows.length < PAGE_ROWS) return
         last = rows.at(-1)?.id ?? last
       }
     },

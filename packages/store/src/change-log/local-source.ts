@@ -1,6 +1,6 @@
 import type { Change, Changes } from '@overlay/rpc'
 import type { ChangeLog } from './change-log.js'
-import { isFull, sendable } from './message.js'
+import { isFull, sendable } from './message-size.js'
 import type { Source } from './source.js'
 
 /** All rows of a followed kind, or only those with these ids, in the shape that its changes have. */
@@ -61,7 +61,7 @@ export const localSource = (
 
 /**
  * The message with the present rows of confidential kinds, or without their changes if the follower has not named the
- * kind. A row that is gone is sent as deleted: the change that deleted it follows.
+ * kind. A row that does not exist any more is sent as deleted: the change that deleted it follows.
  */
 async function withSecrets(
   message: Changes,

@@ -3,6 +3,7 @@ import { metrics } from '@overlay/process'
 import { openLimit } from '@overlay/process/async'
 import { type Change, Fault, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { ROW_MS, ROW_PAUSE_MS, ROW_TRIES } from '../limits.js'
 import { isAway } from '../postgres/database-failure.js'
 import type { Source } from './source.js'
 
@@ -15,9 +16,6 @@ export interface Poison {
 }
 
 const UNKNOWN = Buffer.alloc(0)
-const TRIES = 3
-const PAUSE_MS = 100
-const ROW_MS = 5000
 const NOWHERE: Position = { timeline: '', number: 0 }
 
 /** True when the row may exist but cannot be read. It is not deleted. */
@@ -57,8 +55,8 @@ export function poisonOf(source: Source, log: Logger, stop: AbortSignal): Poison
           return { ...change, json }
         } catch (err) {
           if (isAway(err)) await pingOwner()
-          if (attempt === TRIES) return unknown(change, err)
-          await delay(PAUSE_MS * attempt, undefined, { signal: stop })
+          if (attempt === ROW_TRIES) return unknown(change, err)
+          await delay(ROW_PAUSE_MS * attempt, undefined, { signal: stop })
         }
       }
     },

@@ -1,7 +1,7 @@
 import { pagesOf, yielder } from '@overlay/process/async'
 import type { Change, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { FRESH_MS, GATHER_MS } from '../limits.js'
+import { FRESH_MS, GATHER_MS, STEP_ROWS } from '../limits.js'
 import { applyToMemory } from './apply-to-memory.js'
 import { type Follower, startFollower } from './follower.js'
 import { poisonOf } from './poison.js'
@@ -40,8 +40,6 @@ export interface MemoryLoad {
   end(upto: Position): void | Promise<void>
 }
 
-const ROWS_PER_STEP = 10 // applied between two yields to other work
-
 /** Loads from the owner, then follows. `background`: returns before the first load. */
 export async function openProjection(
   source: Source,
@@ -64,7 +62,7 @@ export async function openProjection(
         const load = memory.load()
         const yieldNow = yielder()
         for await (const rows of pages) {
-          for (const page of pagesOf(rows, ROWS_PER_STEP)) {
+          for (const page of pagesOf(rows, STEP_ROWS)) {
             await applyToMemory(
               page,
               poison,
@@ -105,4 +103,25 @@ export async function openProjection(
       await follower[Symbol.asyncDispose]()
     },
   }
+}
+
+/**
+ * Reports that rows of these kinds may have changed, without their content. `changed` gets the position that a read must
+ * have reached to see them.
+ */
+export function watchKinds(
+  source: Source,
+  kinds: readonly string[],
+  changed: (upto: Position) => void,
+  options: Parameters<typeof openProjection>[2],
+): Promise<Projection> {
+  const memory = {
+    name: `changes of ${kinds.join(' and ')}`,
+    kinds,
+    load: () => ({ add: () => undefined, end: changed }),
+    apply(changes: readonly unknown[], upto: Position): void {
+      if (changes.length > 0) changed(upto)
+    },
+  }
+  return openProjection(source, memory, options)
 }

@@ -3,6 +3,7 @@ import { coalesced } from '@overlay/process/async'
 import { ownBytes } from '@overlay/process/bytes'
 import { type Change, Fault, type Position } from '@overlay/rpc'
 import sql from 'sql-template-tag'
+import { READ_CHANGES, RECENT_BYTES, RECENT_CHANGES } from '../limits.js'
 import { type Database, onlyRow } from '../postgres/database.js'
 
 /** The last changes of a schema, in memory. */
@@ -21,16 +22,12 @@ export interface RecentChanges {
   after(position: Position): Promise<readonly Change[]>
 }
 
-const MOST_CHANGES = 20_000 // followers read larger writes from the database
-const MOST_BYTES = 16 * 1024 * 1024
-const BATCH = 500
-
 /** `onMove` is called when the end has moved. */
 export async function openRecentChanges(db: Database, onMove: () => void): Promise<RecentChanges> {
   let end = onlyRow((await db.query<Position>(HEAD, 'stream-head')).rows)
   let recent: Change[] = [] // without gaps, up to `end`
   let bytes = 0
-  const early = new Map<number, readonly Change[]>() // committed here, but changes before them are missing
+  const ahead = new Map<number, readonly Change[]>() // committed here, but changes before them are missing
 
   const has = ({ timeline, number }: Position): boolean => timeline === end.timeline && number <= end.number
 
@@ -46,7 +43,7 @@ export async function openRecentChanges(db: Database, onMove: () => void): Promi
       bytes += change.json.length
     }
     moveTo({ timeline: end.timeline, number: end.number + changes.length })
-    while (recent.length > MOST_CHANGES || (bytes > MOST_BYTES && recent.length > 1)) {
+    while (recent.length > RECENT_CHANGES || (bytes > RECENT_BYTES && recent.length > 1)) {
       recent = recent.slice(recent.length >> 1)
       bytes = recent.reduce((sum, { json }) => sum + json.length, 0)
     }
@@ -56,17 +53,17 @@ export async function openRecentChanges(db: Database, onMove: () => void): Promi
     moveTo(at)
     recent = []
     bytes = 0
-    early.clear()
+    ahead.clear()
   }
 
-  /** Appends early changes that now fit. */
-  function extendWithEarly(): void {
+  /** Appends changes that were ahead and now follow the end. */
+  function extendWithAhead(): void {
     for (;;) {
-      const next = early.get(end.number + 1)
+      const next = ahead.get(end.number + 1)
       if (!next) break
       extend(next)
     }
-    for (const first of early.keys()) if (first <= end.number) early.delete(first)
+    for (const first of ahead.keys()) if (first <= end.number) ahead.delete(first)
   }
 
   async function readOn(): Promise<Position> {
@@ -74,7 +71,7 @@ export async function openRecentChanges(db: Database, onMove: () => void): Promi
       const from = end
       const { head, changes } = await read(db, from.number)
       const last = changes.at(-1)?.number ?? from.number
-      const hasGap = last < head.number && changes.length < BATCH
+      const hasGap = last < head.number && changes.length < READ_CHANGES
       if (head.timeline !== end.timeline || head.number < from.number || hasGap || !isDense(changes, from)) {
         restart(head)
         onMove()
@@ -83,7 +80,7 @@ export async function openRecentChanges(db: Database, onMove: () => void): Promi
       const fresh = changes.filter(({ number }) => number > end.number) // own commits may have come meanwhile
       if (fresh.length > 0) {
         extend(fresh)
-        extendWithEarly()
+        extendWithAhead()
         onMove()
       }
       if (last >= head.number) return head
@@ -101,10 +98,10 @@ export async function openRecentChanges(db: Database, onMove: () => void): Promi
       if (timeline !== end.timeline || !first) return has({ timeline, number })
       if (number <= end.number) return true
       if (first.number === end.number + 1) extend(changes)
-      else early.set(first.number, changes)
-      extendWithEarly()
+      else ahead.set(first.number, changes)
+      extendWithAhead()
       onMove()
-      return early.size === 0
+      return ahead.size === 0
     },
 
     some: (position, condition) =>
@@ -115,7 +112,7 @@ export async function openRecentChanges(db: Database, onMove: () => void): Promi
       if (!has(position)) throw new Fault('OUT_OF_RANGE')
       const missing = end.number - position.number
       if (missing <= recent.length)
-        return recent.slice(recent.length - missing, recent.length - missing + BATCH)
+        return recent.slice(recent.length - missing, recent.length - missing + READ_CHANGES)
       const { head, changes } = await read(db, position.number)
       if (head.timeline !== position.timeline || changes.length === 0 || !isDense(changes, position))
         throw new Fault('OUT_OF_RANGE')
@@ -144,7 +141,7 @@ async function read(db: Database, after: number): Promise<{ head: Position; chan
       from stream
       left join lateral (
            select number, kind, entity_id as id, entity::text as json, at
-             from change where number > ${after} order by number limit ${BATCH}) as next on true
+             from change where number > ${after} order by number limit ${READ_CHANGES}) as next on true
      order by next.number`,
     'read-changes',
   )

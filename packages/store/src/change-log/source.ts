@@ -1,5 +1,6 @@
 import type { ChangeServiceService, Changes, Methods, Position } from '@overlay/rpc'
 import { type Change, ownContext } from '@overlay/rpc'
+import { FOLLOWED_ROW_BYTES } from '../limits.js'
 import type { WatchOptions } from './change-log.js'
 
 /** The change log of a schema, for its followers. */
@@ -25,8 +26,6 @@ export const isDeleted = ({ json }: Pick<Change, 'json'>): boolean => json.lengt
 export const deletedIds = (changes: readonly Change[], kind: string): string[] =>
   changes.filter((change) => change.kind === kind && isDeleted(change)).map(({ id }) => id)
 
-const MOST_ROW_BYTES = 64 * 1024 * 1024
-
 /** The change log of another service. */
 export const remoteSource = (schema: string, owner: Methods<ChangeServiceService>): Source => ({
   schema,
@@ -39,7 +38,7 @@ export const remoteSource = (schema: string, owner: Methods<ChangeServiceService
     let bytes = 0
     for await (const { json } of owner.row({ kind, id }, ownContext(signal))) {
       bytes += json.length
-      if (bytes > MOST_ROW_BYTES) throw new Error(`row takes more than ${MOST_ROW_BYTES} bytes`)
+      if (bytes > FOLLOWED_ROW_BYTES) throw new Error(`row takes more than ${FOLLOWED_ROW_BYTES} bytes`)
       parts.push(json)
     }
     return Buffer.concat(parts)

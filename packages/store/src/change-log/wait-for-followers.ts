@@ -1,6 +1,7 @@
 import type { ChangeServiceService, Context, Methods, Position, Positions, Written } from '@overlay/rpc'
+import { AFTER_COMMIT_MS, LAGGING_MS, LAGGING_WAIT_MS } from '../limits.js'
 import { isAway } from '../postgres/database-failure.js'
-import { AFTER_COMMIT_MS, afterCommit, withDeadline } from './after-commit.js'
+import { afterCommit, withDeadline } from './after-commit.js'
 import type { ChangeLog } from './change-log.js'
 import { headsReader } from './heads.js'
 
@@ -12,7 +13,7 @@ export interface RemoteFollower {
 
 /**
  * Returns a write when its followers have applied it, so that the caller sees their effects. It is committed: a follower
- * that is unavailable or late applies it afterwards, and the write does not fail. `schemas`: of these followers only;
+ * that is unavailable or lags applies it afterwards, and the write does not fail. `schemas`: of these followers only;
  * absent: of all. In a list within the list, each follower applies what the one before it has written. The result has
  * positions of the followers in `effects`, which contain what they have written because of it, if they were in time.
  */
@@ -22,11 +23,6 @@ export type WaitForFollowers = (
   schemas?: readonly (string | readonly string[])[],
   options?: { readonly effects: readonly string[] },
 ) => Promise<Written & { readonly effects?: Positions }>
-
-/** For a follower that was late: enough for one that works again. */
-const LATE_MS = 100
-/** One that stays late may be slow rather than away: one write in this time waits for it as long as others. */
-const LATE_FOR_MS = 30_000
 
 export const waitForFollowers = (
   changeLog: Pick<ChangeLog, 'db' | 'log'>,
@@ -38,14 +34,14 @@ export const waitForFollowers = (
     headReaders.set(schema, read)
     return (await read())[schema]
   }
-  const lateUntilMs = new Map<string, number>() // by schema, of followers whose last wait has failed
+  const laggingUntilMs = new Map<string, number>() // by schema, of followers whose last wait has failed
 
-  /** How long a write waits for a follower. While it is away, not every write of a script may wait to the end. */
+  /** How long a write waits for a follower. While it is unavailable, not every write of a script may wait to the end. */
   function patienceMs(schema: string): number {
-    const untilMs = lateUntilMs.get(schema)
+    const untilMs = laggingUntilMs.get(schema)
     if (untilMs === undefined) return AFTER_COMMIT_MS
-    if (Date.now() < untilMs) return LATE_MS
-    lateUntilMs.set(schema, Date.now() + LATE_FOR_MS)
+    if (Date.now() < untilMs) return LAGGING_WAIT_MS
+    laggingUntilMs.set(schema, Date.now() + LAGGING_MS)
     return AFTER_COMMIT_MS
   }
 
@@ -56,11 +52,11 @@ export const waitForFollowers = (
   ): Promise<T> {
     try {
       const result = await step(withDeadline(context, patienceMs(schema)))
-      lateUntilMs.delete(schema)
+      laggingUntilMs.delete(schema)
       return result
     } catch (err) {
-      const isLate = isAway(err) && !context.signal.aborted // a client that leaves ends its wait
-      if (isLate && !lateUntilMs.has(schema)) lateUntilMs.set(schema, Date.now() + LATE_FOR_MS)
+      const isLagging = isAway(err) && !context.signal.aborted // a client that leaves ends its wait
+      if (isLagging && !laggingUntilMs.has(schema)) laggingUntilMs.set(schema, Date.now() + LAGGING_MS)
       throw err
     }
   }
@@ -73,10 +69,10 @@ export const waitForFollowers = (
         schema: changeLog.db.schema,
         position: written.position,
       }
-      for (const [place, next] of chain.entries()) {
+      for (const [index, next] of chain.entries()) {
         const changes = followers.find(({ source }) => source.schema === next)?.changes
         if (!changes || !last.position) return
-        const isAsked = options?.effects.includes(next) || place < chain.length - 1
+        const isAsked = options?.effects.includes(next) || index < chain.length - 1
         const reached = last
         const position = await follow(next, limited, async (context) => {
           await changes.reach(reached, context)
