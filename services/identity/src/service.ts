@@ -38,7 +38,7 @@ import { authenticators } from './kinds/authenticator.js'
 import { externalJwtSigners } from './kinds/external-jwt-signer.js'
 import { identities } from './kinds/identity.js'
 import { guessLimits } from './limits.js'
-import { openConfigTypes } from './login/config-types.js'
+import { waitForConfigTypesOf } from './login/wait-for-config-types.js'
 import { identityMethods } from './methods/identity-methods.js'
 import type { MethodDeps } from './methods/method-deps.js'
 import { oidcMethods } from './methods/oidc-methods.js'
@@ -146,7 +146,7 @@ export function openService(options: ServiceOptions) {
     tokens,
     noteEnrollmentRefusal: openRefusals(log, 'enrollment refused'),
     credentialFeed,
-    configTypes: openConfigTypes(
+    waitForConfigTypes: waitForConfigTypesOf(
       async () => (await consumedPosition(db, 'policy')) !== undefined,
       consumers.policy,
     ),

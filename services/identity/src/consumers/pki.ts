@@ -10,14 +10,7 @@ import {
 } from '@overlay/store/change-log'
 import { payloadDecoder, required } from '@overlay/store/kind-store'
 import type { Tx } from '@overlay/store/postgres'
-import {
-  type CaRow,
-  caReferences,
-  correctCas,
-  removeCas,
-  removeCasExcept,
-  storeCas,
-} from '../store/known-cas.js'
+import { type CaRow, caReferences, correctCas, removeCas, removeCasExcept, storeCas } from '../store/cas.js'
 import {
   addMissing,
   enrollmentReferences,

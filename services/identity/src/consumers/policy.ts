@@ -9,7 +9,6 @@ import {
   type Source,
 } from '@overlay/store/change-log'
 import { deletedSince, type Names, payloadDecoder, required } from '@overlay/store/kind-store'
-import { hostedServiceIds, hostedServices, removeHosting } from '../store/identities.js'
 import {
   configTypeIds,
   configTypesOfSessions,
@@ -17,7 +16,8 @@ import {
   removeConfigTypes,
   storeConfigTypes,
   storedConfigTypes,
-} from '../store/known-config-types.js'
+} from '../store/config-types.js'
+import { hostedServiceIds, hostedServices, removeHosting } from '../store/identities.js'
 
 export const policyConsumer = (source: Source, names: Names): ConsumerDefinition => ({
   source,

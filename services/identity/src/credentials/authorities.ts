@@ -1,21 +1,21 @@
 import { X509Certificate } from 'node:crypto'
 import { type Context, type Methods, ownContext, type PkiServiceService, type Positions } from '@overlay/rpc'
 import type { ChangeLog, Consumer } from '@overlay/store/change-log'
-import { type KnownCa, knownCas } from '../store/known-cas.js'
+import { type CaCopy, readCas } from '../store/cas.js'
 import { certificateBlocksIn } from './certificates.js'
 import type { Chains } from './chains.js'
 
 /** External authorities, which may certify clients. */
 export interface Authorities {
   /** All authorities, as pki has them at the time of the call. */
-  all(signal: AbortSignal): Promise<readonly KnownCa[]>
+  all(signal: AbortSignal): Promise<readonly CaCopy[]>
   /** The one of these to which the presented certificates lead. */
   issuerOf(
-    cas: readonly KnownCa[],
+    cas: readonly CaCopy[],
     presented: readonly X509Certificate[],
     context: Context,
     now: Date,
-  ): Promise<KnownCa | undefined>
+  ): Promise<CaCopy | undefined>
 }
 
 /** Waits for the consumer of pki at each call: an authority that is revoked must not admit another login. */
@@ -25,7 +25,7 @@ export function openAuthorities(
   chains: Chains,
 ): Authorities {
   let parsed = new Map<string, readonly X509Certificate[]>() // by their PEM
-  const certificatesOf = ({ certPem }: KnownCa): readonly X509Certificate[] => {
+  const certificatesOf = ({ certPem }: CaCopy): readonly X509Certificate[] => {
     const certificates =
       parsed.get(certPem) ?? certificateBlocksIn(certPem).map((block) => new X509Certificate(block))
     parsed.set(certPem, certificates)
@@ -34,7 +34,7 @@ export function openAuthorities(
   return {
     async all(signal) {
       await consumer.catchUp(signal)
-      const cas = await knownCas(db)
+      const cas = await readCas(db)
       if (parsed.size > cas.length) parsed = new Map()
       return cas
     },

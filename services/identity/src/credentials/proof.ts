@@ -4,7 +4,7 @@ import { fingerprintOf } from '@overlay/x509'
 import { isWithin } from '../domain/chain.js'
 import { brokenByName, type PasswordRules, type SoundPassword, soundPassword } from '../domain/passwords.js'
 import type { NewAuthenticator } from '../store/authenticators.js'
-import type { KnownCa } from '../store/known-cas.js'
+import type { CaCopy } from '../store/cas.js'
 import type { Authorities } from './authorities.js'
 import { certificatesOf } from './certificates.js'
 
@@ -22,7 +22,7 @@ export const certificateProof = ({
   ca,
 }: {
   readonly leaf: X509Certificate
-  readonly ca?: KnownCa
+  readonly ca?: CaCopy
 }): Proof => ({
   ...noProof,
   method: 'cert',
@@ -34,10 +34,10 @@ export const certificateProof = ({
 /** The presented certificate and its issuer, if it may enroll with one of these authorities. */
 export async function enrollingCertificate(
   authorities: Authorities,
-  cas: readonly KnownCa[],
+  cas: readonly CaCopy[],
   peerCertificates: readonly Uint8Array[],
   context: Context,
-): Promise<{ readonly leaf: X509Certificate; readonly ca: KnownCa }> {
+): Promise<{ readonly leaf: X509Certificate; readonly ca: CaCopy }> {
   const now = new Date()
   const presented = certificatesOf(peerCertificates)
   // differs: an authority that is not verified certifies no client

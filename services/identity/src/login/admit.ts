@@ -5,16 +5,16 @@ import { certificatesOf } from '../credentials/certificates.js'
 import type { CredentialDeps } from '../credentials/credential-deps.js'
 import { subjectTextOf } from '../domain/leaf.js'
 import type { Subject } from '../store/subjects.js'
-import { certificate } from './certificate.js'
-import { externalToken } from './external-token.js'
+import { certificateSteps } from './certificate.js'
+import { externalTokenSteps } from './external-token.js'
 import { type Login, type Reason, refusalOf, type Step } from './login.js'
-import { password } from './password.js'
+import { passwordSteps } from './password.js'
 import { guessOf, refuseLogin } from './refusals.js'
 
 const stepsOf: Readonly<Record<string, readonly Step[]>> = {
-  password,
-  cert: certificate,
-  'ext-jwt': externalToken,
+  password: passwordSteps,
+  cert: certificateSteps,
+  'ext-jwt': externalTokenSteps,
 }
 
 /** Methods whose credential cannot be guessed, but may be presented repeatedly. */

@@ -65,7 +65,7 @@ const externalIdIsBound: Step = about(async ({ identityId, unboundExternalId, ca
 })
 
 /** The order of checks. */
-export const certificate: readonly Step[] = [
+export const certificateSteps: readonly Step[] = [
   certificateIsPresented,
   chainIsTrusted,
   findSubject,

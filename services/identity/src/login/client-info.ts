@@ -1,27 +1,23 @@
-import type { Context } from '@overlay/rpc'
+import type { AuthenticateRequest, Context } from '@overlay/rpc'
 import { type ChangeLog, writeChanges } from '@overlay/store/change-log'
 import { type ClientInfo, clientInfoDiffers, storeClientInfo } from '../store/identities.js'
 
-/** Stores what a client reports of itself with its identity. The last login wins; an absent part stays. */
+type Report = Pick<AuthenticateRequest, 'envInfo' | 'sdkInfo'>
+
+/** Stores what a client reports of itself with its identity. The last login wins; an absent member stays. */
 export async function updateClientInfo(
   changeLog: ChangeLog,
   context: Context,
   identityId: string,
-  { envInfo, sdkInfo }: { readonly envInfo: Uint8Array; readonly sdkInfo: Uint8Array },
+  report: Report,
 ): Promise<void> {
-  const info = clientInfoOf({ envInfo, sdkInfo })
+  const info = clientInfoOf(report)
   if (info && (await clientInfoDiffers(changeLog.db, identityId, info)))
     await replaceClientInfo(changeLog, context, identityId, info)
 }
 
 /** Undefined: the client reports nothing. */
-export function clientInfoOf({
-  envInfo,
-  sdkInfo,
-}: {
-  readonly envInfo: Uint8Array
-  readonly sdkInfo: Uint8Array
-}): ClientInfo | undefined {
+export function clientInfoOf({ envInfo, sdkInfo }: Report): ClientInfo | undefined {
   const info = { env: textOf(envInfo), sdk: textOf(sdkInfo) }
   return info.env === null && info.sdk === null ? undefined : info
 }

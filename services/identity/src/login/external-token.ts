@@ -67,7 +67,7 @@ const tokenIsAccepted: Step = async (login) => {
 }
 
 /** The order of checks. */
-export const externalToken: readonly Step[] = [tokenIsAccepted]
+export const externalTokenSteps: readonly Step[] = [tokenIsAccepted]
 
 /** Whose token is presented as the second factor, and of which signer it must be. */
 export type Demand = Pick<Person, 'identityId' | 'identityName' | 'externalId' | 'requiredSigner'>

@@ -4,7 +4,7 @@ import type { CredentialDeps } from '../credentials/credential-deps.js'
 import { isDisabled } from '../domain/disabled.js'
 import type { TokenReason } from '../domain/external-token.js'
 import type { TokenFacts } from '../external-tokens/external-tokens.js'
-import type { KnownCa } from '../store/known-cas.js'
+import type { CaCopy } from '../store/cas.js'
 import type { Subject } from '../store/subjects.js'
 
 /** What was presented, what the steps check it with, and what they have found so far. */
@@ -20,7 +20,7 @@ export interface Login extends CredentialDeps {
   readonly bearerTokens: readonly string[]
   readonly now: Date
   /** The authority that issued the certificate, if it is not the network. */
-  ca?: KnownCa
+  ca?: CaCopy
   subject?: Subject | undefined
   passwordMatches?: boolean
   /** What is noted with a refusal. Never a token. */

@@ -50,7 +50,7 @@ const passwordIsAccepted: Step = (login) =>
   })
 
 /** The order of checks. */
-export const password: readonly Step[] = [nameAndPasswordArePresent, passwordIsAccepted]
+export const passwordSteps: readonly Step[] = [nameAndPasswordArePresent, passwordIsAccepted]
 
 interface Deps {
   readonly changeLog: ChangeLog

@@ -20,7 +20,7 @@ import { subjectTextOf } from '../domain/leaf.js'
 import { formattedName, nextName } from '../domain/names.js'
 import { NAME_CHARACTERS, NAMING_TRIES, TAKEN_NAMES } from '../limits.js'
 import { insertAuthenticator } from '../store/authenticators.js'
-import type { KnownCa } from '../store/known-cas.js'
+import type { CaCopy } from '../store/cas.js'
 import { isNameTaken, shareNames } from '../store/router-identities.js'
 import { bindExternalId } from '../store/subjects.js'
 import type { MethodDeps } from './method-deps.js'
@@ -28,7 +28,7 @@ import type { MethodDeps } from './method-deps.js'
 /** The identity to create. With an external id its certificates are recognized by that, else by the one certificate. */
 interface NewIdentity {
   readonly id: string
-  readonly ca: KnownCa
+  readonly ca: CaCopy
   readonly leaf: X509Certificate
   readonly name: string
   readonly externalId: string | undefined
@@ -69,7 +69,7 @@ const enrollment =
   }
 
 function nameOf(
-  ca: KnownCa,
+  ca: CaCopy,
   parts: { readonly id: string; readonly requestedName: string; readonly commonName: string },
 ): string {
   const { id: identityId, ...rest } = parts

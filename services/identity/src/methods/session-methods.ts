@@ -90,7 +90,7 @@ export function sessionMethods(deps: MethodDeps) {
     /** For routers that are identities: the service that holds their control channel has authenticated them. */
     async openRouterSession(request, context) {
       const { routerId, configTypes } = request
-      if (configTypes.length > 0) await deps.configTypes.ready(context)
+      await deps.waitForConfigTypes(configTypes, context)
       const session = await openRouterSession(db, routerId, configTypes)
       if (!session) throw notFound('identity', routerId)
       await updateClientInfo(changeLog, context, routerId, request)
@@ -123,7 +123,7 @@ interface TriedAtOnce extends Partial<Pick<Login, 'untrustedBy'>> {
 
 /** A login by a certificate of the network, in the statement that opens its session. */
 async function openAtOnce(
-  { trust, chains, configTypes: copies, sessionBatches }: MethodDeps,
+  { trust, chains, waitForConfigTypes, sessionBatches }: MethodDeps,
   request: AuthenticateRequest,
   context: Context,
 ): Promise<TriedAtOnce> {
@@ -133,7 +133,7 @@ async function openAtOnce(
   const trusted = await trust.certificates()
   const [leaf] = (await chains.find(certificatesOf(peerCertificates), trusted, context, now)) ?? []
   if (!leaf) return { untrustedBy: trusted }
-  if (configTypes.length > 0) await copies.ready(context)
+  await waitForConfigTypes(configTypes, context)
   const info = clientInfoOf(request)
   const session = await sessionBatches.byCertificate({
     leaf: leafOf(leaf),
@@ -154,7 +154,7 @@ async function openStepByStep(
   const login = await admit(deps, context, request)
   const { subject } = login
   const second = await secondToken(deps, context, subject, request.bearerTokens)
-  if (configTypes.length > 0) await deps.configTypes.ready(context)
+  await deps.waitForConfigTypes(configTypes, context)
   const fresh: NewSession = {
     ...subject,
     ipAddress,

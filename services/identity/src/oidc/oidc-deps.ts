@@ -2,7 +2,7 @@ import type { FabricEvents, WaitForFollowers } from '@overlay/store/change-log'
 import type { CredentialFeed } from '../credential-feed/credential-feed.js'
 import type { CredentialDeps } from '../credentials/credential-deps.js'
 import type { Lifetimes } from '../domain/lifetimes.js'
-import type { ConfigTypes } from '../login/config-types.js'
+import type { WaitForConfigTypes } from '../login/wait-for-config-types.js'
 import type { SecondFactors } from '../mfa/codes.js'
 import type { Tokens } from './tokens.js'
 
@@ -13,7 +13,7 @@ export interface OidcDeps extends CredentialDeps {
   readonly tokens: Tokens
   readonly credentialFeed: Pick<CredentialFeed, 'deliver'>
   readonly events?: FabricEvents | undefined
-  readonly configTypes: ConfigTypes
+  readonly waitForConfigTypes: WaitForConfigTypes
   readonly secondFactors: SecondFactors
   /** The name of the network in authenticator apps. */
   readonly totpIssuer: string

@@ -6,7 +6,7 @@ import type { TokenFacts } from '../domain/oidc-claims.js'
 import { isComplete, verifies } from '../domain/oidc-login.js'
 import { apiSessionEvent } from '../login/session-message.js'
 import { openSession } from '../store/api-sessions.js'
-import { configTypesNamed } from '../store/known-config-types.js'
+import { configTypesNamed } from '../store/config-types.js'
 import { redeemedCode } from '../store/oidc-grants.js'
 import { type CodedLogin, codeDigestOf, loginByCode } from '../store/oidc-logins.js'
 import { completeSession } from '../store/second-factors.js'
@@ -116,7 +116,7 @@ async function factsOf(deps: OidcDeps, login: CodedLogin, context: Context): Pro
   const { firstFactor } = login
   // those of both requests add up
   const words = [...new Set([...login.configTypes, ...firstFactor.configTypes])]
-  if (words.length > 0) await deps.configTypes.ready(context)
+  await deps.waitForConfigTypes(words, context)
   return {
     issuer: deps.issuer,
     clientId: login.clientId,

@@ -3,7 +3,7 @@ import { newId } from '@overlay/store/kind-store'
 import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { digestOf, lockedFirst, type Session, sessionColumns } from './api-sessions.js'
-import { typesNamed } from './known-config-types.js'
+import { typesNamed } from './config-types.js'
 
 /** The API session of a router, and how its identity hosts services. */
 export interface RouterSession extends Session {

@@ -12,8 +12,8 @@ import {
   sessionColumns,
 } from './api-sessions.js'
 import { hasPassword } from './authenticators.js'
+import { idsOfWords, lockTypes } from './config-types.js'
 import { type ClientInfo, infoDiffers } from './identities.js'
-import { idsOfWords, lockTypes } from './known-config-types.js'
 
 /** What all sessions of a batch have. */
 interface Common {

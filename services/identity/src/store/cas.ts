@@ -6,16 +6,16 @@ import sql, { type Sql } from 'sql-template-tag'
 import { removeAuthenticators } from './authenticators.js'
 import { endSessions } from './session-ends.js'
 
-/** An external authority, as pki has it. */
-export type KnownCa = PlainOf<typeof ca>
+/** An external authority, copied from pki. */
+export type CaCopy = PlainOf<typeof ca>
 
 export interface CaRow {
   readonly id: string
   readonly row: object
 }
 
-export async function knownCas(db: Db): Promise<readonly KnownCa[]> {
-  const { rows } = await db.query<{ row: KnownCa }>(sql`select row from known_ca order by id`, 'known-cas')
+export async function readCas(db: Db): Promise<readonly CaCopy[]> {
+  const { rows } = await db.query<{ row: CaCopy }>(sql`select row from known_ca order by id`, 'known-cas')
   return rows.map(({ row }) => row)
 }
 
