@@ -1,7 +1,7 @@
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { FAILED_MS, OFFLINE_MS, UNROUTES } from '../src/domain/limits.js'
+import { FAILED_MS, OFFLINE_MS, UNROUTES } from '../src/limits.js'
 import { claimMoves } from '../src/store/move-circuits.js'
 import { pruneUnroutes } from '../src/store/unroute.js'
 import { actorOf } from '../src/terminators/actor.js'

@@ -3,7 +3,7 @@ import { type IdentityServiceService, type MarkActivityRequest, type Methods, ow
 import type { Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { ApiSession } from '../domain/api-session.js'
-import { ACTIVITY_GATHER_MS, ACTIVITY_PAGE, ACTIVITY_WAIT_MS } from '../domain/limits.js'
+import { ACTIVITY_GATHER_MS, ACTIVITY_PAGE, ACTIVITY_WAIT_MS } from '../limits.js'
 import { saveConnections } from '../store/identity-connection.js'
 import type { ApiSessions } from './api-sessions.js'
 

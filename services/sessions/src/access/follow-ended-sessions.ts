@@ -1,7 +1,7 @@
 import { reconnect, runPeriodically } from '@overlay/process/async'
 import { Fault, type Position } from '@overlay/rpc'
 import { type ChangeLog, deletedIds } from '@overlay/store/change-log'
-import { FOLLOW_PAUSES, PRUNE_ENDED_MS } from '../domain/limits.js'
+import { FOLLOW_PAUSES, PRUNE_ENDED_MS } from '../limits.js'
 import { pruneEnded, recentlyEnded } from '../store/ended-session.js'
 
 /**

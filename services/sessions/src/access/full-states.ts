@@ -11,7 +11,7 @@ import {
   FULL_STATE_MARGIN_MS,
   FULL_STATE_REPEAT_MS,
   FULL_STATES_AT_ONCE,
-} from '../domain/limits.js'
+} from '../limits.js'
 import type { ApiSessions } from './api-sessions.js'
 import {
   type Encodings,

@@ -2,7 +2,7 @@ import { openAlarm, pagesOf } from '@overlay/process/async'
 import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
 import { isAtLeast, latest } from '@overlay/store/change-log'
 import type { Audience, Audiences, GrantedRouters, Holder } from '../domain/audiences.js'
-import { GRANTED_ROUTERS_MS, IDENTITIES_PER_CALL } from '../domain/limits.js'
+import { GRANTED_ROUTERS_MS, IDENTITIES_PER_CALL } from '../limits.js'
 import type { GrantWatch } from '../grants/watch-grants.js'
 
 /** Asks policy which routers it grants the identities that have API sessions. */

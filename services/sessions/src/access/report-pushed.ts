@@ -1,6 +1,6 @@
 import { CREDENTIALS_PUSHED, type CredentialsPushed, type Position } from '@overlay/rpc'
 import type { Bus } from '@overlay/store/change-log'
-import { PUSH_GATHER_MS, PUSH_REPORT_MS } from '../domain/limits.js'
+import { PUSH_GATHER_MS, PUSH_REPORT_MS } from '../limits.js'
 
 /** Reports to identity up to which position its credentials are sent to routers: logins wait for it. */
 export interface PushReports extends Disposable {

@@ -10,7 +10,7 @@ import type { Logger } from 'pino'
 import { type Concern, onMessage } from '../channel/handlers.js'
 import type { RouterChannel } from '../channel/router-channel.js'
 import { standingOf } from '../domain/hello.js'
-import { EXTEND_MS } from '../domain/limits.js'
+import { EXTEND_MS } from '../limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { CertificateRequests, RouterCertificates } from './router-certificates.js'
 

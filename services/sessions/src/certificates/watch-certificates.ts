@@ -3,7 +3,7 @@ import { metrics } from '@overlay/process'
 import { runPeriodically } from '@overlay/process/async'
 import type { Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
-import { CERTIFICATE_CHECK_MS, MAX_OVERDUE_LOGGED, OVERDUE_MS } from '../domain/limits.js'
+import { CERTIFICATE_CHECK_MS, MAX_OVERDUE_LOGGED, OVERDUE_MS } from '../limits.js'
 import { storedCertificates } from '../store/router-certificate.js'
 
 /** Reports routers that have not renewed their certificates in time, now and every hour. */

@@ -1,5 +1,5 @@
 import { metrics } from '@overlay/process'
-import { REPLACED_WITHIN_MS, REPLACEMENTS } from '../domain/limits.js'
+import { REPLACED_WITHIN_MS, REPLACEMENTS } from '../limits.js'
 import type { RouterChannel, RouterChannels } from './router-channel.js'
 
 /** The routers that are connected to this replica, one channel each. */

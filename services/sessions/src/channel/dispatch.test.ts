@@ -1,7 +1,7 @@
 import { ApiSessionHeartbeat, type Channel, contentType, type Message, TooManyFields } from '@overlay/channel'
 import { metrics, openLog } from '@overlay/process'
 import { expect, test } from 'vitest'
-import { LIST_BYTES, MOST_READS } from '../domain/limits.js'
+import { LIST_BYTES, MOST_READS } from '../limits.js'
 import { openDispatch } from './dispatch.js'
 import { type Handler, onMessage } from './handlers.js'
 import type { RouterChannel } from './router-channel.js'

@@ -1,7 +1,7 @@
 import { bodyBytesOf, type Message, ownTypes, TooManyFields } from '@overlay/channel'
 import { boundedLines, metrics, usualLimits } from '@overlay/process'
 import type { Logger } from 'pino'
-import { BYTES_PER_UNIT, MOST_BUDGETS, MOST_BYTES, UNITS_PER_MESSAGE } from '../domain/limits.js'
+import { BYTES_PER_UNIT, MOST_BUDGETS, MOST_BYTES, UNITS_PER_MESSAGE } from '../limits.js'
 import type { Concern, Handler } from './handlers.js'
 import type { RouterChannel } from './router-channel.js'
 import { openWorkBudget, type WorkBudget } from './work-budget.js'

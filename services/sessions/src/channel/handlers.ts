@@ -1,5 +1,5 @@
 import { type Decoder, decodeBounded, type Message } from '@overlay/channel'
-import { MOST_BYTES, MOST_READS, READS_PER_UNIT, UNITS_PER_ITEM } from '../domain/limits.js'
+import { MOST_BYTES, MOST_READS, READS_PER_UNIT, UNITS_PER_ITEM } from '../limits.js'
 import type { RouterChannel } from './router-channel.js'
 
 /** What a concern does with messages of one type. A failure of `handle` is logged and counted, and ends nothing. */

@@ -9,7 +9,7 @@ import {
   type ServerKey,
   secureOptions,
 } from '@overlay/process/tls'
-import { HANDSHAKE_MS } from '../domain/limits.js'
+import { HANDSHAKE_MS } from '../limits.js'
 
 /** The key that routers verify, and the authorities that verify routers. */
 export interface ControlKey extends ServerKey {

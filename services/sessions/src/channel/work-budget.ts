@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { BURST_UNITS, UNITS_PER_SECOND } from '../domain/limits.js'
+import { BURST_UNITS, UNITS_PER_SECOND } from '../limits.js'
 
 /** The share of one router in the work of this process. A unit is about a microsecond on the event loop. */
 export interface WorkBudget {

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Concern } from '../channel/handlers.js'
-import { CLOSING_MS } from '../domain/limits.js'
+import { CLOSING_MS } from '../limits.js'
 import { ended } from '../store/end-circuits.js'
 import { idsOverLink, idsOverRouter } from '../store/move-circuits.js'
 import { verifyNext } from '../store/verify-circuits.js'

@@ -1,6 +1,6 @@
 import { metrics } from '@overlay/process'
 import type { Sql } from 'sql-template-tag'
-import { END_PAGE } from '../domain/limits.js'
+import { END_PAGE } from '../limits.js'
 import type { Circuit } from '../store/circuit.js'
 import { endCircuits } from '../store/end-circuits.js'
 import type { CircuitDeps } from './circuit-deps.js'

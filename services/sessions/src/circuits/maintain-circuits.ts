@@ -8,7 +8,7 @@ import {
   RECEIVED_SECONDS,
   TIDY_MS,
   UNROUTES_KEPT_SECONDS,
-} from '../domain/limits.js'
+} from '../limits.js'
 import { ended } from '../store/end-circuits.js'
 import { idsLeftMoving, idsOverLink } from '../store/move-circuits.js'
 import { forgetEnded } from '../store/terminator.js'

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { metrics } from '@overlay/process'
 import { boundedQueue, pagesOf } from '@overlay/process/async'
-import { MOVE_PAGE, MOVE_PAUSE_MS, MOVE_QUEUE, MOVE_ROUTE_MS } from '../domain/limits.js'
+import { MOVE_PAGE, MOVE_PAUSE_MS, MOVE_QUEUE, MOVE_ROUTE_MS } from '../limits.js'
 import { routePlan } from '../domain/route-plan.js'
 import type { Circuit } from '../store/circuit.js'
 import { ended } from '../store/end-circuits.js'

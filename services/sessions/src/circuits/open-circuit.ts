@@ -2,7 +2,7 @@ import { edgeErrorCode, type Headers, peerDataKey, routeErrorCode, routeResultHe
 import { metrics } from '@overlay/process'
 import { newId } from '@overlay/store/kind-store'
 import { batch } from '@overlay/store/postgres'
-import { OPEN_ROUTE_MS } from '../domain/limits.js'
+import { OPEN_ROUTE_MS } from '../limits.js'
 import type { Path } from '../domain/link-graph.js'
 import { hostPeerData } from '../domain/peer-data.js'
 import { type CircuitPath, routePlan } from '../domain/route-plan.js'

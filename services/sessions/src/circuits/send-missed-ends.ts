@@ -1,6 +1,6 @@
 import { batch } from '@overlay/store/postgres'
 import type { RouterChannel } from '../channel/router-channel.js'
-import { UNROUTES } from '../domain/limits.js'
+import { UNROUTES } from '../limits.js'
 import { type UnroutePage, unroutesOf } from '../store/unroute.js'
 import type { CircuitDeps } from './circuit-deps.js'
 import { sendUnroute } from './send-route.js'

@@ -8,7 +8,7 @@ import {
   VERIFIED_AT_ONCE,
   VERIFY_DEAD_SECONDS,
   VERIFY_LIVE_SECONDS,
-} from '../domain/limits.js'
+} from '../limits.js'
 import type { Circuit } from '../store/circuit.js'
 import { ended } from '../store/end-circuits.js'
 import { claimUnverified } from '../store/verify-circuits.js'

@@ -10,7 +10,7 @@ import {
 } from '@overlay/store/change-log'
 import { payloadDecoder } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
-import { ENDED_AT_ONCE } from '../domain/limits.js'
+import { ENDED_AT_ONCE } from '../limits.js'
 import { everything, identityRevocation } from '../domain/revocation.js'
 import { deleteConnections } from '../store/identity-connection.js'
 import { recordRevocations } from '../store/revocation.js'

@@ -1,4 +1,4 @@
-import { LONGEST_INSPECTION } from './limits.js'
+import { LONGEST_INSPECTION } from '../limits.js'
 
 /**
  * Whether a router has the end of a circuit at this address, by its answer to an inspection of the circuit. Throws if

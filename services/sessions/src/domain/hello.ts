@@ -1,4 +1,4 @@
-import { MOST_LISTENERS } from './limits.js'
+import { MOST_LISTENERS } from '../limits.js'
 import { isIdentifier } from './router-text.js'
 
 /** Why a connection to the control channel is refused. */

@@ -1,5 +1,5 @@
 import { openHeap } from './heap.js'
-import { LATENCIES_MS, MOST_TREES } from './limits.js'
+import { LATENCIES_MS, MOST_TREES } from '../limits.js'
 import { isUsable, type Link, linkCost } from './link.js'
 
 /** Routers in order, with the link between each two of them. */

@@ -1,4 +1,4 @@
-import { LONGEST_TEXT } from './limits.js'
+import { LONGEST_TEXT } from '../limits.js'
 
 /** Without control and formatting characters, and without tags of markup: pages, consoles and terminals show it. */
 export const isShowable = (text: string): boolean => text.length <= LONGEST_TEXT && !/[\p{C}<>]/u.test(text)

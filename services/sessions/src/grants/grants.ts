@@ -9,7 +9,7 @@ import {
 } from '@overlay/rpc'
 import { isAtLeast, latest } from '@overlay/store/change-log'
 import { LRUCache } from 'lru-cache'
-import { GRANT_ENTRY_BYTES, GRANTS_BYTES } from '../domain/limits.js'
+import { GRANT_ENTRY_BYTES, GRANTS_BYTES } from '../limits.js'
 import type { GrantWatch } from './watch-grants.js'
 
 /** The right to dial or bind a service, as policy has granted it. */

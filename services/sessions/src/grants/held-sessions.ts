@@ -3,7 +3,7 @@ import type { Position } from '@overlay/rpc'
 import { type ChangeLog, deletedIds, isAtLeast, localSource, openProjection } from '@overlay/store/change-log'
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
-import { HELD_SESSIONS_BYTES, MOST_ENDED, SESSION_ROW_BYTES } from '../domain/limits.js'
+import { HELD_SESSIONS_BYTES, MOST_ENDED, SESSION_ROW_BYTES } from '../limits.js'
 import type { SessionRow } from '../store/insert-session.js'
 import type { SessionKey } from '../store/session.js'
 

@@ -3,7 +3,7 @@ import { invalid, type ListQuery, notFound } from '@overlay/rpc'
 import type { Consumer } from '@overlay/store/change-log'
 import { type Kind, kind } from '@overlay/store/kind-store'
 import { bestEffort } from '@overlay/store/postgres'
-import { TERMINATOR_SERVICE_MS } from '../domain/limits.js'
+import { TERMINATOR_SERVICE_MS } from '../limits.js'
 import { costsOf } from '../store/terminator-cost.js'
 
 /** Names of services are copied from the changes of policy. */

@@ -1,7 +1,7 @@
 import { ctrlType, PeerState, type PeerStateChange, PeerStateChanges } from '@overlay/channel'
 import { linkListenersIn } from '../channel/link-listeners.js'
 import type { RouterChannel, RouterChannels } from '../channel/router-channel.js'
-import { PEERS_GATHER_MS } from '../domain/limits.js'
+import { PEERS_GATHER_MS } from '../limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { Presence, RouterPresence } from '../routers/router-presence.js'
 

@@ -9,7 +9,7 @@ import {
   LINKS_PER_NOTIFICATION,
   LINKS_PER_STATEMENT,
   REPORTS_PER_STATEMENT,
-} from '../domain/limits.js'
+} from '../limits.js'
 import {
   acceptLinks,
   confirmLinks,

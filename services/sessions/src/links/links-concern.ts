@@ -12,7 +12,7 @@ import {
   MEASURED_AT_A_TIME,
   METRICS_READS,
   STALE_LINKS_MS,
-} from '../domain/limits.js'
+} from '../limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { RouterPresence } from '../routers/router-presence.js'
 import type { LinkRow, LinkSettings } from '../store/link.js'

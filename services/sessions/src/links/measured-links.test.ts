@@ -1,7 +1,7 @@
 import { LinkMetrics } from '@overlay/channel'
 import { expect, test } from 'vitest'
 import { decodeLimited } from '../channel/handlers.js'
-import { LIST_BYTES, METRICS_READS } from '../domain/limits.js'
+import { LIST_BYTES, METRICS_READS } from '../limits.js'
 
 const varint = (value: number): number[] =>
   value < 128 ? [value] : [(value & 127) | 128, ...varint(value >> 7)]

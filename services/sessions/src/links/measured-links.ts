@@ -1,5 +1,5 @@
 import type { LinkMetrics } from '@overlay/channel'
-import { MOST_LATENCY_MS } from '../domain/limits.js'
+import { MOST_LATENCY_MS } from '../limits.js'
 import { nextLatency } from '../domain/link.js'
 import type { LinkAcceptance, LinkLatency, LinkRow } from '../store/link.js'
 

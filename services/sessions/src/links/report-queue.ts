@@ -2,7 +2,7 @@ import { openBackoff, openSerial } from '@overlay/process/async'
 import { isAway } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { RouterChannel } from '../channel/router-channel.js'
-import { REPORT_PAUSES } from '../domain/limits.js'
+import { REPORT_PAUSES } from '../limits.js'
 
 /** Repeats work while the database is unavailable and the router is connected. The work may have had its effect before. */
 export type Persist = <T>(work: (isRepeated: boolean) => Promise<T>) => Promise<T>

@@ -10,7 +10,7 @@ import {
   MAX_INSPECTED_VALUES,
   MAX_INSPECTION_BYTES,
   MAX_PATTERN_LENGTH,
-} from '../domain/limits.js'
+} from '../limits.js'
 import { costsOfReplica } from '../store/terminator-cost.js'
 import type { Deps } from './method-deps.js'
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { openAlarm } from '@overlay/process/async'
 import { Fault, type Methods, type NetworkEvent, type SessionsServiceService } from '@overlay/rpc'
 import { type Bus, EVENT_SUBJECT, type FabricEvent } from '@overlay/store/change-log'
-import { MAX_WAITING_EVENTS } from '../domain/limits.js'
+import { MAX_WAITING_EVENTS } from '../limits.js'
 
 const SIGN_OF_LIFE_MS = 1000
 

@@ -6,7 +6,7 @@ import {
   COMMAND_POLL_IDLE_MS,
   COMMAND_POLL_MS,
   COMMAND_POLL_WITHOUT_BUS_MS,
-} from '../domain/limits.js'
+} from '../limits.js'
 import { deleteOldCommands, storeAnswer, takeCommands } from '../store/router-command.js'
 import type { CommandOptions } from './command-sender.js'
 import { executedCommands } from './executed-commands.js'

@@ -4,7 +4,7 @@ import type { Bus } from '@overlay/store/change-log'
 import type { Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import { RouterOffline } from '../channel/router-channel.js'
-import { ACKNOWLEDGE_MS, ANSWER_POLL_MS, MAX_PENDING_COMMANDS } from '../domain/limits.js'
+import { ACKNOWLEDGE_MS, ANSWER_POLL_MS, MAX_PENDING_COMMANDS } from '../limits.js'
 import { storeCommand, takeAnswers } from '../store/router-command.js'
 import {
   type CommandAnswer,

@@ -1,4 +1,4 @@
-import { MAX_ANSWER_BYTES, MAX_EXECUTED_COMMANDS } from '../domain/limits.js'
+import { MAX_ANSWER_BYTES, MAX_EXECUTED_COMMANDS } from '../limits.js'
 import { type CommandOutcome, type RouterCommand, waitedForMs } from './router-command.js'
 
 /** The commands that this replica has executed: one that arrives again is not executed, and has the same answer. */

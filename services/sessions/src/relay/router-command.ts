@@ -1,5 +1,5 @@
 import type { Message, Outgoing } from '@overlay/channel'
-import { DELIVERY_GRACE_MS, DELIVERY_MS, MAX_BUS_BYTES } from '../domain/limits.js'
+import { DELIVERY_GRACE_MS, DELIVERY_MS, MAX_BUS_BYTES } from '../limits.js'
 
 /** As JSON; bytes are base64. */
 interface EncodedMessage {

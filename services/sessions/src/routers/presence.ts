@@ -10,7 +10,7 @@ import {
   LEASE_MS,
   PRESENCE_NOTIFICATION_BYTES,
   PRESENCE_ROWS_PER_WRITE,
-} from '../domain/limits.js'
+} from '../limits.js'
 import {
   deleteDeadReplicas,
   deleteReplica,

@@ -1,6 +1,6 @@
 import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-import { ENDED_SESSIONS_KEPT_MINUTES } from '../domain/limits.js'
+import { ENDED_SESSIONS_KEPT_MINUTES } from '../limits.js'
 
 /** A session that has ended. Routers know it by its token. */
 export interface EndedSession {

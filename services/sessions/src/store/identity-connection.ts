@@ -2,7 +2,7 @@ import { identity } from '@overlay/model'
 import { lockEntities } from '@overlay/store/change-log'
 import type { Database, Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
-import { CONNECTED_SECONDS } from '../domain/limits.js'
+import { CONNECTED_SECONDS } from '../limits.js'
 
 /** The identities among these that are connected to a router. */
 export async function connectedIdentities(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {

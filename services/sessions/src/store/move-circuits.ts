@@ -1,6 +1,6 @@
 import type { Db } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
-import { MOVING_SECONDS } from '../domain/limits.js'
+import { MOVING_SECONDS } from '../limits.js'
 import { CIRCUIT, type Circuit } from './circuit.js'
 
 type Version = Pick<Circuit, 'id' | 'version'>

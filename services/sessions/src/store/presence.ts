@@ -1,6 +1,6 @@
 import { type Db, onlyRow } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-import { DEAD_REPLICA_SECONDS } from '../domain/limits.js'
+import { DEAD_REPLICA_SECONDS } from '../limits.js'
 import type { RouterConnection } from './router.js'
 
 /** The connection of one router to one replica. */

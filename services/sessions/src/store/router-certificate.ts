@@ -2,7 +2,7 @@ import type { Context } from '@overlay/rpc'
 import type { ChangeLog } from '@overlay/store/change-log'
 import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-import { MAX_FORMER } from '../domain/limits.js'
+import { MAX_FORMER } from '../limits.js'
 import { updateRouter } from './router.js'
 
 /** The client certificate of a router. */

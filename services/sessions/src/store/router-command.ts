@@ -1,6 +1,6 @@
 import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-import { COMMANDS_KEPT_SECONDS } from '../domain/limits.js'
+import { COMMANDS_KEPT_SECONDS } from '../limits.js'
 
 /** A command and its answer are JSON; this module does not read them. */
 export interface StoredCommand {

@@ -3,7 +3,7 @@ import type { RowChange } from '@overlay/store/change-log'
 import { deleteRows } from '@overlay/store/kind-store'
 import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
-import { ENDED_TERMINATORS_KEPT_MINUTES } from '../domain/limits.js'
+import { ENDED_TERMINATORS_KEPT_MINUTES } from '../limits.js'
 import type { Precedence } from '../domain/terminator-precedence.js'
 
 /** Deletes terminators and returns their changes. */

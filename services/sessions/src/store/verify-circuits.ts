@@ -1,6 +1,6 @@
 import type { Db } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
-import { SETTLED_SECONDS } from '../domain/limits.js'
+import { SETTLED_SECONDS } from '../limits.js'
 import { beginsOrEndsAt, CIRCUIT, type Circuit } from './circuit.js'
 
 /** The distinct values of an indexed expression of circuits, with one look-up for each. */

@@ -8,7 +8,7 @@ import {
   type Positions,
 } from '@overlay/rpc'
 import type { Names } from '@overlay/store/kind-store'
-import { NAMES_PER_CALL, SESSIONS_PER_CALL, SWEEP_CALL_MS } from '../domain/limits.js'
+import { NAMES_PER_CALL, SESSIONS_PER_CALL, SWEEP_CALL_MS } from '../limits.js'
 import { type AccessChanges, accessChanges, type SessionAccess } from '../domain/session-access.js'
 
 /** The questions of a sweep to policy. */

@@ -10,7 +10,7 @@ import {
   SWEEP_PAUSES,
   SWEEP_REST_MS,
   SWEEP_TICK_MS,
-} from '../domain/limits.js'
+} from '../limits.js'
 import { isPending, oldestPendingAge, pruneRevocations } from '../store/revocation.js'
 import { type StepDeps, sweepStep } from './sweep-step.js'
 

@@ -10,7 +10,7 @@ import {
 } from '@overlay/channel'
 import { type Handler, onMessage } from '../channel/handlers.js'
 import { answer, failed, refused, succeeded } from '../channel/replies.js'
-import { LIST_BYTES } from '../domain/limits.js'
+import { LIST_BYTES } from '../limits.js'
 import type { CheckAccess } from '../domain/router-access.js'
 import { actorOf } from './actor.js'
 import type { TerminatorRemoval } from './remove-terminators.js'

@@ -1,7 +1,7 @@
 import { runPeriodically } from '@overlay/process/async'
 import type { Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
-import { CREDIT_MS, FLUSH_COSTS_MS } from '../domain/limits.js'
+import { CREDIT_MS, FLUSH_COSTS_MS } from '../limits.js'
 import type { TerminatorCosts } from '../domain/terminator-costs.js'
 import { circuitsOfReplica, deleteCostsOf, saveCosts } from '../store/terminator-cost.js'
 

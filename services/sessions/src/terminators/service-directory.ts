@@ -10,7 +10,7 @@ import {
 import { payloadDecoder } from '@overlay/store/kind-store'
 import { bestEffort } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
-import { FIND_SERVICE_MS } from '../domain/limits.js'
+import { FIND_SERVICE_MS } from '../limits.js'
 
 /** What circuits and terminators need of a service. */
 export interface ServiceInfo {

@@ -3,7 +3,7 @@ import { coalesced } from '@overlay/process/async'
 import type { FabricEvent, FabricEvents, RowChange } from '@overlay/store/change-log'
 import type { Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
-import { MAX_PENDING_EVENTS } from '../domain/limits.js'
+import { MAX_PENDING_EVENTS } from '../limits.js'
 import type { RouterPresence } from '../routers/router-presence.js'
 import { countTerminators, type TerminatorCount } from '../store/terminator.js'
 

@@ -1,7 +1,7 @@
 import { edgeErrorCode } from '@overlay/channel'
 import { isTerminatorStrategy } from '@overlay/model'
 import { batch, type Database } from '@overlay/store/postgres'
-import { MAX_CANDIDATES } from '../domain/limits.js'
+import { MAX_CANDIDATES } from '../limits.js'
 import { AccessRefused } from '../domain/router-access.js'
 import type { TerminatorCosts } from '../domain/terminator-costs.js'
 import { bestOf, MAX_COST } from '../domain/terminator-precedence.js'

@@ -6,7 +6,7 @@ import {
 } from '@overlay/channel'
 import { metrics } from '@overlay/process'
 import { pagesOf } from '@overlay/process/async'
-import { MAX_PEER_DATA_BYTES, MAX_TERMINATOR_ID_LENGTH, REMOVAL_PAGE } from '../domain/limits.js'
+import { MAX_PEER_DATA_BYTES, MAX_TERMINATOR_ID_LENGTH, REMOVAL_PAGE } from '../limits.js'
 
 import { AccessRefused } from '../domain/router-access.js'
 import { isShowable } from '../domain/router-text.js'

@@ -14,7 +14,7 @@ import {
   MAX_WAITING_VALIDATIONS,
   VALIDATION_DELAY_MS,
   VALIDATION_PAGE,
-} from '../domain/limits.js'
+} from '../limits.js'
 import {
   type InvalidTerminator,
   nextOfRouters,

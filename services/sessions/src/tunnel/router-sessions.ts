@@ -2,7 +2,7 @@ import type { CreateApiSessionRequest } from '@overlay/channel'
 import { edgeErrorCode } from '@overlay/channel'
 import { Fault, type IdentityServiceService, type Methods, ownContext } from '@overlay/rpc'
 import type { RouterChannel } from '../channel/router-channel.js'
-import { NEW_SESSION_MS, ROUTER_SESSION_MS } from '../domain/limits.js'
+import { NEW_SESSION_MS, ROUTER_SESSION_MS } from '../limits.js'
 import { AccessRefused } from '../domain/router-access.js'
 import { showableMembers } from '../domain/router-text.js'
 

@@ -3,7 +3,7 @@ import {
   type CreateSessionResponse,
   TerminatorPrecedence,
 } from '@overlay/channel'
-import { REFRESH_MARGIN_SECONDS } from '../domain/limits.js'
+import { REFRESH_MARGIN_SECONDS } from '../limits.js'
 import type { HeldSession } from '../store/session.js'
 import type { RouterSession } from './router-sessions.js'
 
