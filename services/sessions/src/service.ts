@@ -31,7 +31,6 @@ import { routerCertificates } from './certificates/router-certificates.js'
 import { identityChecks, identityConsumer } from './consumers/identity.js'
 import { policyChecks, policyConsumer } from './consumers/policy.js'
 import { type Control, type ControlListen, openControl } from './control-channel.js'
-import { DELETE_ROUTER_MS, HEAD_MS } from './limits.js'
 import { openGrants } from './grants/grants.js'
 import { type HeldSessions, openHeldSessions } from './grants/held-sessions.js'
 import { watchGrants } from './grants/watch-grants.js'
@@ -44,8 +43,9 @@ import type { RouterNames } from './kinds/reserved-names.js'
 import { sessions } from './kinds/session.js'
 import { terminators } from './kinds/terminator.js'
 import { transitRouters } from './kinds/transit-router.js'
+import { DELETE_ROUTER_MS, HEAD_MS } from './limits.js'
 import { sessionsMethods } from './methods/sessions-methods.js'
-import { clientRouterList } from './routers/client-routers.js'
+import { openClientRouterList } from './routers/client-routers.js'
 import { openRouterDirectory, type RouterDirectory } from './routers/router-directory.js'
 import { isEdgeRouter } from './store/router.js'
 import { startSweeper, withSweep } from './sweep/sweeper.js'
@@ -155,7 +155,7 @@ export async function openService(options: ServiceOptions) {
     changeLog,
     grants,
     held,
-    clientRouters: clientRouterList(directory, control.presence),
+    clientRouters: openClientRouterList(directory, control.presence),
     certificates,
     waitForFollowers: routerDeps.waitForFollowers,
     identity: identity.calls,

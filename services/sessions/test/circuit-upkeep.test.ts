@@ -6,7 +6,7 @@ import { claimMoves } from '../src/store/move-circuits.js'
 import { pruneUnroutes } from '../src/store/unroute.js'
 import { actorOf } from '../src/terminators/actor.js'
 import { endWithSessions } from '../src/terminators/end-with-sessions.js'
-import { terminatorRemover } from '../src/terminators/remove-terminators.js'
+import { openTerminatorRemover } from '../src/terminators/remove-terminators.js'
 import { dial } from './circuit-messages.js'
 import { addSession, type Network, startNetwork } from './circuit-replicas.js'
 import { log } from './store.js'
@@ -217,7 +217,7 @@ const deletions = {
     await sessions.endOf(['bind'])
   },
   router: async ({ changeLog }: Network) => {
-    const remove = terminatorRemover({ changeLog, endCircuits })
+    const remove = openTerminatorRemover({ changeLog, endCircuits })
     await remove({ ids: ['t1'], routerId: 'r1', by: actorOf('r1') })
   },
 }

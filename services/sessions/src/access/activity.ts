@@ -7,12 +7,6 @@ import { ACTIVITY_GATHER_MS, ACTIVITY_PAGE, ACTIVITY_WAIT_MS } from '../limits.j
 import { saveConnections } from '../store/identity-connection.js'
 import type { ApiSessions } from './api-sessions.js'
 
-/** The API sessions that routers report as connected. */
-export interface Activity extends AsyncDisposable {
-  /** Returns the tokens that no API session of the router has. None if that is not certain. */
-  note(tokens: readonly string[], routerId: string): Promise<readonly string[]>
-}
-
 export interface ActivityDeps {
   readonly db: Database
   readonly identity: Pick<Methods<IdentityServiceService>, 'markActivity' | 'reportConnections'>
@@ -24,6 +18,7 @@ export interface ActivityDeps {
   readonly gatherMs?: number
 }
 
+/** The API sessions that routers report as connected. */
 export function openActivity({
   db,
   identity,
@@ -31,7 +26,7 @@ export function openActivity({
   mayHave,
   log,
   gatherMs = ACTIVITY_GATHER_MS,
-}: ActivityDeps): Activity {
+}: ActivityDeps) {
   let seen = new Map<string, number>() // by id of the API session
   let accessTokens = new Set<string>()
   let identities = new Set<string>()
@@ -88,7 +83,8 @@ export function openActivity({
   )
 
   return {
-    async note(tokens, routerId) {
+    /** Returns the tokens that no API session of the router has. None if that is not certain. */
+    async note(tokens: readonly string[], routerId: string): Promise<readonly string[]> {
       const yieldNow = yielder()
       const noteKnown = async (some: readonly string[]): Promise<string[]> => {
         const unknown: string[] = []

@@ -21,19 +21,7 @@ import {
   routerApiSession,
   SESSIONS_PER_MESSAGE,
 } from './encode-api-sessions.js'
-import type { Placing } from './granted-routers.js'
-
-/** Sends routers all their API sessions: when they connect, when they ask, and after changes may have been missed. */
-export interface FullStates {
-  /** Begins a full state. One that is under way is abandoned. */
-  start(router: RouterChannel): void
-  /** The same, at most once in ten seconds for each router. */
-  request(router: RouterChannel): void
-  stop(router: RouterChannel): void
-  /** These routers get the session now, or changes of it: with the last message of a state again. */
-  changed(session: ApiSession, to: Routers): void
-  any(): boolean
-}
+import type { openPlacing } from './granted-routers.js'
 
 interface Sync {
   hasBegun: boolean
@@ -49,12 +37,13 @@ export interface FullStateDeps {
   readonly added: ReadonlySet<ApiSession>
   /** Resolves when those of now are sent, or the signal is aborted. */
   readonly allSent: (signal: AbortSignal) => Promise<void>
-  readonly placing: Pick<Placing, 'known'>
+  readonly placing: Pick<ReturnType<typeof openPlacing>, 'known'>
   readonly encodings: Encodings
   readonly sessions: () => Pick<ApiSessions, 'catchUp'>
   readonly sync: SyncReport
 }
 
+/** Sends routers all their API sessions: when they connect, when they ask, and after changes may have been missed. */
 export function openFullStates({
   audiences,
   added,
@@ -63,7 +52,7 @@ export function openFullStates({
   encodings,
   sessions,
   sync,
-}: FullStateDeps): FullStates {
+}: FullStateDeps) {
   const syncs = new Map<RouterChannel, Sync>()
   const queue = boundedQueue({
     name: 'router-states',
@@ -71,6 +60,7 @@ export function openFullStates({
     waiting: Number.POSITIVE_INFINITY,
   })
 
+  /** Begins a full state. One that is under way is abandoned. */
   function start(router: RouterChannel): void {
     end(router)
     const startedAt = performance.now()
@@ -148,22 +138,24 @@ export function openFullStates({
 
   return {
     start,
-    request(router) {
+    /** The same, at most once in ten seconds for each router. */
+    request(router: RouterChannel): void {
       const before = syncs.get(router)
       if (!before || before.timer) return
       const waitMs = before.startedAt + FULL_STATE_REPEAT_MS - performance.now()
       if (waitMs <= 0) start(router)
       else before.timer = setTimeout(() => start(router), waitMs)
     },
-    stop(router) {
+    stop(router: RouterChannel): void {
       end(router)
       syncs.delete(router)
     },
-    changed(session, to) {
+    /** These routers get the session now, or changes of it: with the last message of a state again. */
+    changed(session: ApiSession, to: Routers): void {
       for (const [{ routerId }, one] of syncs)
         if (isRunning(one) && one.hasBegun && to.has(routerId)) one.changed.add(session)
     },
-    any() {
+    any(): boolean {
       for (const one of syncs.values()) if (isRunning(one)) return true
       return false
     },

@@ -2,26 +2,8 @@ import { openAlarm, pagesOf } from '@overlay/process/async'
 import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
 import { isAtLeast, latest } from '@overlay/store/change-log'
 import type { Audience, Audiences, GrantedRouters, Holder } from '../domain/audiences.js'
-import { GRANTED_ROUTERS_MS, IDENTITIES_PER_CALL } from '../limits.js'
 import type { GrantWatch } from '../grants/watch-grants.js'
-
-/** Asks policy which routers it grants the identities that have API sessions. */
-export interface Placing {
-  /** The identity has its first API session. */
-  added(holder: Holder): void
-  /** The identity has none any more. */
-  removed(holder: Holder): void
-  /** What was known of the identity, or of all, may have changed. */
-  changed(identityId: string): void
-  allChanged(): void
-  /** Asks for some of the identities that are not known or may have changed. To be called while `isDue`. */
-  refresh(): Promise<void>
-  isDue(): boolean
-  /** The routers of these are afterwards as policies grant them now, and the identities as they were at the position. */
-  refreshAt(holders: readonly Holder[], positions: Positions): Promise<void>
-  /** Resolves when the routers of all identities of now are known, or the signal is aborted. */
-  known(signal: AbortSignal): Promise<void>
-}
+import { GRANTED_ROUTERS_MS, IDENTITIES_PER_CALL } from '../limits.js'
 
 export interface PlacingDeps {
   readonly audiences: Audiences
@@ -40,10 +22,11 @@ export interface PlacingListener {
   placed(): void
 }
 
+/** Asks policy which routers it grants the identities that have API sessions. */
 export function openPlacing(
   { audiences, policy, grantWatch, policyHead }: PlacingDeps,
   listener: PlacingListener,
-): Placing {
+) {
   const unknown = new Map<Holder, number>() // oldest first, by number
   const stale = new Set<Holder>()
   let areAllStale = false
@@ -54,6 +37,7 @@ export function openPlacing(
   const isRestDue = (): boolean => areAllStale || rest.length > 0
   const exists = (holder: Holder): boolean => audiences.of(holder.identityId) === holder
 
+  /** What was known of all identities may have changed. */
   function allChanged(): void {
     areAllStale = true
     listener.due()
@@ -102,30 +86,35 @@ export function openPlacing(
   }
 
   return {
-    added(holder) {
+    /** The identity has its first API session. */
+    added(holder: Holder): void {
       if (!holder.audience && !unknown.has(holder)) unknown.set(holder, ++added)
     },
-    removed(holder) {
+    /** The identity has none any more. */
+    removed(holder: Holder): void {
       unknown.delete(holder)
       stale.delete(holder)
       progressed.ring()
     },
     changed,
     allChanged,
-    isDue: () => unknown.size + stale.size > 0 || isRestDue(),
-    async refresh() {
+    isDue: (): boolean => unknown.size + stale.size > 0 || isRestDue(),
+    /** Asks for some of the identities that are not known or may have changed. To be called while `isDue`. */
+    async refresh(): Promise<void> {
       const named = first(unknown.size > 0 ? unknown.keys() : stale, IDENTITIES_PER_CALL)
       const some = named.length > 0 ? named : nextOfRest()
       if (some.length > 0) await ask(some, grantWatch.positions())
     },
-    async refreshAt(holders, positions) {
+    /** The routers of these are afterwards as policies grant them now, and the identities as they were at the position. */
+    async refreshAt(holders: readonly Holder[], positions: Positions): Promise<void> {
       const head = await policyHead().catch(() => undefined)
       const isCurrent = head && !isRestDue() && isAtLeast(grantWatch.positions().policy, head.policy)
       const asked = holders.filter((holder) => !isCurrent || unknown.has(holder) || stale.has(holder))
       const at = latest(latest(grantWatch.positions(), head ?? {}), positions)
       for (const page of pagesOf(asked, IDENTITIES_PER_CALL)) await ask(page, at)
     },
-    async known(signal) {
+    /** Resolves when the routers of all identities of now are known, or the signal is aborted. */
+    async known(signal: AbortSignal): Promise<void> {
       const last = added
       const isKnown = (): boolean => [...first(unknown.values(), 1)].every((number) => number > last)
       while (!isKnown() && !signal.aborted) await progressed.sleep(signal)

@@ -3,15 +3,7 @@ import type { Bus } from '@overlay/store/change-log'
 import { PUSH_GATHER_MS, PUSH_REPORT_MS } from '../limits.js'
 
 /** Reports to identity up to which position its credentials are sent to routers: logins wait for it. */
-export interface PushReports extends Disposable {
-  pushed(upto: Position): void
-}
-
-export function openPushReports(
-  bus: Pick<Bus, 'publish'>,
-  replica: string,
-  routers: () => number,
-): PushReports {
+export function openPushReports(bus: Pick<Bus, 'publish'>, replica: string, routers: () => number) {
   let position: Position | undefined
   let hasReported = false
   let gathering: NodeJS.Timeout | undefined
@@ -28,7 +20,7 @@ export function openPushReports(
   const reporting = setInterval(report, PUSH_REPORT_MS)
 
   return {
-    pushed(upto) {
+    pushed(upto: Position): void {
       position = upto
       if (routers() === 0) return
       if (gathering) {

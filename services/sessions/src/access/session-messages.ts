@@ -23,19 +23,11 @@ export interface Addressed {
   readonly to: Routers | undefined
 }
 
-/** Messages about some sessions to the connected routers among those that they concern, in order. */
-export interface SessionMessages {
-  added(some: readonly Addressed[]): void
-  updated(some: readonly Addressed[]): void
-  removed(some: readonly Addressed[]): void
-  /** Sessions for services: all routers learn which have ended. */
-  ended(some: readonly EndedSession[]): void
-  /** Called when all messages before it have been handed to the channels. */
-  afterwards(done: () => void): void
-}
-
-/** `routers` is read for each message. */
-export function openSessionMessages(routers: () => ReadonlySet<RouterChannel>): SessionMessages {
+/**
+ * Messages about some sessions to the connected routers among those that they concern, in order. `routers` is read for
+ * each message.
+ */
+export function openSessionMessages(routers: () => ReadonlySet<RouterChannel>) {
   const broadcast = openBroadcast(routers)
   function isConnected(to: Routers): boolean {
     for (const { routerId } of routers()) if (to.has(routerId)) return true
@@ -58,26 +50,27 @@ export function openSessionMessages(routers: () => ReadonlySet<RouterChannel>): 
       if (isConnected(to)) for (const some of pagesOf(group, SESSIONS_PER_MESSAGE)) sendPage(some, to)
   }
   return {
-    added(all) {
+    added(all: readonly Addressed[]): void {
       send(all, (some, to) => {
         const headers = syncHeaders({ id: newId('cuid'), isLast: true, sequence: 0 })
         const body = encodeAdded(false, some.map(routerApiSession))
         broadcast.send({ type: edgeType.apiSessionAdded, headers, body }, to)
       })
     },
-    updated(all) {
+    updated(all: readonly Addressed[]): void {
       send(all, (some, to) => {
         const body = ApiSessionUpdated.encode({ apiSessions: some.map(routerApiSession) }).finish()
         broadcast.send({ type: edgeType.apiSessionUpdated, headers: syncHeaders(undefined), body }, to)
       })
     },
-    removed(all) {
+    removed(all: readonly Addressed[]): void {
       send(all, (some, to) => {
         const body = ApiSessionRemoved.encode({ tokens: tokensOf(some), ids: idsOf(some) }).finish()
         broadcast.send({ type: edgeType.apiSessionRemoved, body }, to)
       })
     },
-    ended(all) {
+    /** Sessions for services: all routers learn which have ended. */
+    ended(all: readonly EndedSession[]): void {
       for (const some of pagesOf(all, SESSIONS_PER_MESSAGE)) {
         const body = SessionRemoved.encode({ tokens: tokensOf(some), ids: idsOf(some) }).finish()
         broadcast.send({ type: edgeType.sessionRemoved, body }, { has: () => true })
@@ -90,21 +83,13 @@ export function openSessionMessages(routers: () => ReadonlySet<RouterChannel>): 
 const tokensOf = (some: readonly EndedSession[]): string[] => some.map(({ token }) => token)
 const idsOf = (some: readonly EndedSession[]): string[] => some.map(({ id }) => id)
 
-/** Sends messages to many routers, in order, each encoded once. */
-interface Broadcast {
-  /** To those of the routers that are connected. */
-  send(message: Outgoing, to: Routers): void
-  /** Called when all messages before it have been handed to the channels. */
-  afterwards(done: () => void): void
-}
-
 interface Sent {
   readonly message: EncodedMessage
   readonly to: Routers
 }
 
-/** `routers` is read for each message. With many of them other work has its turn in between. */
-function openBroadcast(routers: () => Iterable<RouterChannel>): Broadcast {
+/** Sends messages to many routers, in order, each encoded once. With many of them other work has its turn in between. */
+function openBroadcast(routers: () => Iterable<RouterChannel>) {
   const queue: (Sent | (() => void))[] = []
   let isRunning = false
 
@@ -132,11 +117,13 @@ function openBroadcast(routers: () => Iterable<RouterChannel>): Broadcast {
     })
   }
   return {
-    send(message, to) {
+    /** To those of the routers that are connected. */
+    send(message: Outgoing, to: Routers): void {
       queue.push({ message: encodeMessage(message), to })
       start()
     },
-    afterwards(done) {
+    /** Called when all messages before it have been handed to the channels. */
+    afterwards(done: () => void): void {
       queue.push(done)
       start()
     },

@@ -3,8 +3,13 @@ import { metrics } from '@overlay/process'
 import { type Methods, ownContext, type PolicyServiceService, type Positions } from '@overlay/rpc'
 import { batch, type Database } from '@overlay/store/postgres'
 import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
+import {
+  type AccessClaim,
+  AccessRefused,
+  type CheckRouter,
+  type GrantedAccess,
+} from '../domain/router-access.js'
 import { VERIFY_ACCESS_MS } from '../limits.js'
-import { AccessRefused, type CheckAccess, type CheckRouter } from '../domain/router-access.js'
 import { sessionsByToken } from '../store/session.js'
 import type { ApiSessions } from './api-sessions.js'
 
@@ -19,11 +24,6 @@ export interface AccessCheckDeps {
 interface Pair {
   readonly identityId: string
   readonly serviceId: string
-}
-
-export interface AccessCheck {
-  readonly checkAccess: CheckAccess
-  readonly checkRouter: CheckRouter
 }
 
 /** wire: the codes and texts with which a router refuses a dial or bind of a client. */
@@ -42,7 +42,7 @@ function refused(reason: keyof typeof refusals): AccessRefused {
 }
 
 /** wire: of several failing checks, the first in this order decides the code: session, API session, type, certificate, router. */
-export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckDeps): AccessCheck {
+export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckDeps) {
   const findSession = sessionsByToken(db)
 
   async function commonRouters(
@@ -72,7 +72,7 @@ export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckD
 
   return {
     checkRouter,
-    async checkAccess({ routerId, sessionToken, fingerprints, type }) {
+    async checkAccess({ routerId, sessionToken, fingerprints, type }: AccessClaim): Promise<GrantedAccess> {
       const session = await findSession(sessionToken)
       if (!session) throw refused('session')
       const { id, apiSessionId, identityId, serviceId } = session

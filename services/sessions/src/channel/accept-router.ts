@@ -29,15 +29,10 @@ export interface AcceptorDeps {
   readonly heartbeatMs?: number
 }
 
-export interface Acceptor extends AsyncDisposable {
-  /** Takes a connection after its TLS handshake. Never throws. */
-  accept(socket: TLSSocket): Promise<void>
-}
-
 const REFUSED = 'connection of a router refused'
 
 /** Checks connections, opens their channels and closes those of routers that lose their right to one. */
-export function openAcceptor(deps: AcceptorDeps): Acceptor {
+export function openAcceptor(deps: AcceptorDeps) {
   const { controllerId, directory, channels, status, concerns, dispatch, log } = deps
   const { helloMs = HELLO_MS, heartbeatMs } = deps
   const queue: Queue = boundedQueue({
@@ -51,6 +46,7 @@ export function openAcceptor(deps: AcceptorDeps): Acceptor {
   const isWithin = boundedPerSource(REFUSAL_LINES)
   let isStopped = false
 
+  /** Takes a connection after its TLS handshake. Never throws. */
   async function accept(socket: TLSSocket): Promise<void> {
     const sourceAddress = clientAddressOf(socket)
     let hello: ReceivedHello | undefined

@@ -13,8 +13,8 @@ import { isAway } from '@overlay/store/postgres'
 import { fingerprintOf } from '@overlay/x509'
 import { newConnectionId } from '../domain/connection-id.js'
 import type { HelloRefusal } from '../domain/hello.js'
-import { MAX_ROUTER_ID_LENGTH } from '../limits.js'
 import { isIdentifier, isShowable } from '../domain/router-text.js'
+import { MAX_ROUTER_ID_LENGTH } from '../limits.js'
 import { linkListenersIn } from './link-listeners.js'
 
 /** A connection that gets no channel. */

@@ -4,8 +4,8 @@ import { failureOf, tracing } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { answer, refused } from '../channel/replies.js'
 import type { RouterChannel } from '../channel/router-channel.js'
-import { MAX_DIALS } from '../limits.js'
 import { AccessRefused } from '../domain/router-access.js'
+import { MAX_DIALS } from '../limits.js'
 import type { Circuits, OpenedCircuit } from './circuits.js'
 
 /** A request of a router for a circuit. */

@@ -7,13 +7,13 @@ import { verifyNext } from '../store/verify-circuits.js'
 import type { CircuitDeps } from './circuit-deps.js'
 import { circuitEvents } from './circuit-events.js'
 import type { Circuits } from './circuits.js'
-import { circuitEnding } from './end-circuits.js'
-import { circuitUpkeep, type FailedLinks, runUpkeep, type Upkeep } from './maintain-circuits.js'
-import { circuitMover } from './move-circuits.js'
-import { circuitOpener } from './open-circuit.js'
-import { circuitReports } from './report-handlers.js'
-import { circuitRequests } from './request-handlers.js'
-import { type Informed, missedEnds } from './send-missed-ends.js'
+import { openCircuitEnding } from './end-circuits.js'
+import { type FailedLinks, openCircuitUpkeep, runUpkeep, type Upkeep } from './maintain-circuits.js'
+import { openCircuitMover } from './move-circuits.js'
+import { openCircuitOpener } from './open-circuit.js'
+import { handleCircuitReports } from './report-handlers.js'
+import { handleCircuitRequests } from './request-handlers.js'
+import { type Informed, openMissedEnds } from './send-missed-ends.js'
 
 export interface CircuitsConcern extends Concern, Circuits, AsyncDisposable {
   /** Runs periodically by itself. */
@@ -24,11 +24,11 @@ export interface CircuitsConcern extends Concern, Circuits, AsyncDisposable {
 export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
   const { db, directory, log } = deps
   const withEvents = { ...deps, circuitEvents: circuitEvents(deps.events) }
-  const ending = circuitEnding(withEvents)
-  const move = circuitMover({ ...withEvents, ending })
-  const open = circuitOpener(withEvents)
+  const ending = openCircuitEnding(withEvents)
+  const move = openCircuitMover({ ...withEvents, ending })
+  const open = openCircuitOpener(withEvents)
   const informed: Informed = new WeakMap()
-  const inform = missedEnds(deps, informed)
+  const inform = openMissedEnds(deps, informed)
 
   const end = async (id: string): Promise<boolean> => (await ending.end(ended.byId([id]), 'admin')).length > 0
 
@@ -48,10 +48,13 @@ export function circuitsConcern(deps: CircuitDeps): CircuitsConcern {
   })
 
   const failedLinks: FailedLinks = new Map()
-  const upkeep = circuitUpkeep({ ...deps, ending, move, leaveRouter, failedLinks, informed })
+  const upkeep = openCircuitUpkeep({ ...deps, ending, move, leaveRouter, failedLinks, informed })
   const upkeeping = runUpkeep(upkeep, log)
   return {
-    handlers: [...circuitRequests({ ...deps, open, end }), ...circuitReports({ ...deps, ending, move })],
+    handlers: [
+      ...handleCircuitRequests({ ...deps, open, end }),
+      ...handleCircuitReports({ ...deps, ending, move }),
+    ],
     /** The router may forward circuits that have ended meanwhile. A new process of it has lost its circuits. */
     async connected(router) {
       if (!router.isReconnection) await verifyNext(db, router.routerId)

@@ -25,7 +25,7 @@ export interface Ending {
   announce(circuits: readonly Circuit[], reason: EndReason, now: boolean): void
 }
 
-export function circuitEnding({
+export function openCircuitEnding({
   db,
   controllerId,
   messages,

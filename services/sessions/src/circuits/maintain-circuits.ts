@@ -35,7 +35,7 @@ export type FailedLinks = Map<string, number | undefined>
 export type Upkeep = (now: number) => Promise<void>
 
 /** Verifies circuits, completes moves of replicas that have died, and ends circuits of routers that stay offline. */
-export function circuitUpkeep(deps: UpkeepDeps): Upkeep {
+export function openCircuitUpkeep(deps: UpkeepDeps): Upkeep {
   const { db, channels, presence, ending, leaveRouter, move, failedLinks, informed, log } = deps
   const offlineSince = new Map<string, number>()
   let tidiedAt = Number.NEGATIVE_INFINITY

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { metrics } from '@overlay/process'
 import { boundedQueue, pagesOf } from '@overlay/process/async'
-import { MOVE_PAGE, MOVE_PAUSE_MS, MOVE_QUEUE, MOVE_ROUTE_MS } from '../limits.js'
 import { routePlan } from '../domain/route-plan.js'
+import { MOVE_PAGE, MOVE_PAUSE_MS, MOVE_QUEUE, MOVE_ROUTE_MS } from '../limits.js'
 import type { Circuit } from '../store/circuit.js'
 import { ended } from '../store/end-circuits.js'
 import { claimMoves, completeMoves, continueMoves, type NewPath, savePaths } from '../store/move-circuits.js'
@@ -32,7 +32,7 @@ const TRIES = 3
  * One replica at a time moves a circuit: it holds the claim in the row. A request during the move gives the circuit
  * another version, and the replica moves it once more.
  */
-export function circuitMover(deps: MoveDeps): MoveCircuits {
+export function openCircuitMover(deps: MoveDeps): MoveCircuits {
   const queue = boundedQueue(MOVE_QUEUE)
   return async (ids, options = {}) => {
     await Promise.all(pagesOf(ids, MOVE_PAGE).map((page) => queue(() => movePage(deps, page, options))))

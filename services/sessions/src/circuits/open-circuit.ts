@@ -2,12 +2,12 @@ import { edgeErrorCode, type Headers, peerDataKey, routeErrorCode, routeResultHe
 import { metrics } from '@overlay/process'
 import { newId } from '@overlay/store/kind-store'
 import { batch } from '@overlay/store/postgres'
-import { OPEN_ROUTE_MS } from '../limits.js'
 import type { Path } from '../domain/link-graph.js'
 import { hostPeerData } from '../domain/peer-data.js'
 import { type CircuitPath, routePlan } from '../domain/route-plan.js'
 import { AccessRefused } from '../domain/router-access.js'
 import { isShowable, showable } from '../domain/router-text.js'
+import { OPEN_ROUTE_MS } from '../limits.js'
 import { insertCircuits, type NewCircuit } from '../store/circuit.js'
 import type { ServiceInfo } from '../terminators/service-directory.js'
 import type { DialTarget } from '../terminators/terminator-pool.js'
@@ -30,7 +30,7 @@ interface Selection {
 }
 
 /** Selects a terminator, sets up a circuit to it, and saves the circuit. */
-export function circuitOpener(deps: OpenDeps): (request: CircuitRequest) => Promise<OpenedCircuit> {
+export function openCircuitOpener(deps: OpenDeps): (request: CircuitRequest) => Promise<OpenedCircuit> {
   const { db, services, pool, messages, topology, circuitEvents, controllerId } = deps
   const insert = batch((circuits: readonly NewCircuit[]) => insertCircuits(db, circuits))
 

@@ -22,7 +22,7 @@ const SETTLED_NANOSECONDS = 45_000_000_000n
 const NANOSECONDS = 1_000_000n
 
 /** What routers report about circuits. */
-export function circuitReports({ db, services, ending, move }: ReportDeps): readonly Handler[] {
+export function handleCircuitReports({ db, services, ending, move }: ReportDeps): readonly Handler[] {
   const report = batch((reports: readonly EndReport[]) => endReported(db, reports))
 
   /** Refuses circuits that do not run over the router. */

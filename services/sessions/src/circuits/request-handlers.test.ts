@@ -3,7 +3,7 @@ import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { RouterChannel } from '../channel/router-channel.js'
 import { AccessRefused } from '../domain/router-access.js'
-import { circuitRequests } from './request-handlers.js'
+import { handleCircuitRequests } from './request-handlers.js'
 
 const refuse = async (): Promise<never> => {
   throw new AccessRefused(edgeErrorCode.invalidService, 'the service has no terminators')
@@ -11,7 +11,7 @@ const refuse = async (): Promise<never> => {
 
 test('a refused circuit leaves its reason in the log, with router, identity and service', async () => {
   const lines: object[] = []
-  const [create] = circuitRequests({
+  const [create] = handleCircuitRequests({
     checkAccess: async () => ({ sessionId: 's1', identityId: 'alice', serviceId: 'files' }) as never,
     open: refuse,
     end: async () => true as never,

@@ -35,7 +35,7 @@ interface Asked {
 }
 
 /** Requests of routers for circuits of their clients. */
-export function circuitRequests({ checkAccess, open, end, log }: RequestDeps): readonly Handler[] {
+export function handleCircuitRequests({ checkAccess, open, end, log }: RequestDeps): readonly Handler[] {
   const dial = openDials({ end, log })
   const noteRefusal = boundedLines(log, 'circuit refused')
 

@@ -9,7 +9,7 @@ import { sendUnroute } from './send-route.js'
 export type Informed = WeakMap<RouterChannel, number | undefined>
 
 /** Sends routers that connect the circuits that have ended meanwhile: they may still forward them. */
-export function missedEnds(
+export function openMissedEnds(
   { db, messages }: Pick<CircuitDeps, 'db' | 'messages'>,
   informed: Informed,
 ): (router: RouterChannel) => Promise<void> {

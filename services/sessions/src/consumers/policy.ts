@@ -4,8 +4,8 @@ import type { Change } from '@overlay/rpc'
 import { type ConsumerDefinition, deletedIds, type Effects, type Source } from '@overlay/store/change-log'
 import { payloadDecoder } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
-import { ENDED_AT_ONCE } from '../limits.js'
 import { everything, policyKinds, policyRevocations, unknownPolicyRevocations } from '../domain/revocation.js'
+import { ENDED_AT_ONCE } from '../limits.js'
 import {
   copyServiceNames,
   correctServiceNames,

@@ -1,11 +1,5 @@
 /** A binary heap: values in the order of their costs. A value may be in it several times. */
-export interface Heap<T> {
-  push(cost: number, value: T): void
-  /** Removes the value with the least cost. Undefined: the heap is empty. */
-  pop(): T | undefined
-}
-
-export function openHeap<T>(): Heap<T> {
+export function openHeap<T>() {
   const entries: { readonly cost: number; readonly value: T }[] = []
   const costAt = (at: number): number => entries[at]?.cost ?? Infinity
   const swap = (a: number, b: number): void => {
@@ -13,14 +7,15 @@ export function openHeap<T>(): Heap<T> {
     if (x && y) [entries[a], entries[b]] = [y, x]
   }
   return {
-    push(cost, value) {
+    push(cost: number, value: T): void {
       let at = entries.push({ cost, value }) - 1
       for (let parent = (at - 1) >> 1; at > 0 && costAt(parent) > cost; parent = (at - 1) >> 1) {
         swap(at, parent)
         at = parent
       }
     },
-    pop() {
+    /** Removes the value with the least cost. Undefined: the heap is empty. */
+    pop(): T | undefined {
       swap(0, entries.length - 1)
       const least = entries.pop()
       for (let at = 0; ; ) {

@@ -1,5 +1,5 @@
-import { openHeap } from './heap.js'
 import { LATENCIES_MS, MOST_TREES } from '../limits.js'
+import { openHeap } from './heap.js'
 import { isUsable, type Link, linkCost } from './link.js'
 
 /** Routers in order, with the link between each two of them. */
@@ -13,16 +13,6 @@ export interface RouterCosts {
   readonly cost: number
   /** Circuits may begin and end at the router, but not pass it. */
   readonly noTraversal: boolean
-}
-
-/** Routers and links, and the cheapest paths over them. */
-export interface LinkGraph {
-  setLink(link: Link): void
-  deleteLink(id: string): void
-  setOnline(routerId: string, isOnline: boolean): void
-  setCosts(routerId: string, costs: RouterCosts): void
-  /** Over usable links, between routers that are online. */
-  path(fromId: string, toId: string): Path | undefined
 }
 
 interface Router {
@@ -53,10 +43,10 @@ type Tree = ReadonlyMap<Router, Reached>
 const LEAST_ROUTER_COST = 10
 
 /**
- * Paths from one router are computed together and kept until the graph changes. Latencies change all the time and may
+ * Routers and links, and the cheapest paths over them. Paths from one router are computed together and kept until the graph changes. Latencies change all the time and may
  * take effect a second later. `now` is in milliseconds.
  */
-export function openLinkGraph(now: () => number = () => performance.now()): LinkGraph {
+export function openLinkGraph(now: () => number = () => performance.now()) {
   const routers = new Map<string, Router>()
   const edges = new Map<string, Edge>()
   const trees = new Map<Router, Tree>()
@@ -107,7 +97,7 @@ export function openLinkGraph(now: () => number = () => performance.now()): Link
   }
 
   return {
-    setLink(link) {
+    setLink(link: Link) {
       const edge = edges.get(link.id)
       if (!edge) return addEdge(link)
       const { link: before } = edge
@@ -122,12 +112,12 @@ export function openLinkGraph(now: () => number = () => performance.now()): Link
       else oldestLatency ??= now()
     },
 
-    deleteLink(id) {
+    deleteLink(id: string): void {
       const edge = edges.get(id)
       if (edge) removeEdge(edge)
     },
 
-    setOnline(routerId, isOnline) {
+    setOnline(routerId: string, isOnline: boolean): void {
       if (!isOnline && !routers.has(routerId)) return
       const router = routerOf(routerId)
       if (router.isOnline === isOnline) return
@@ -136,14 +126,15 @@ export function openLinkGraph(now: () => number = () => performance.now()): Link
       forgetUnused(router)
     },
 
-    setCosts(routerId, { cost, noTraversal }) {
+    setCosts(routerId: string, { cost, noTraversal }: RouterCosts): void {
       const router = routers.get(routerId)
       if (!router || (router.cost === cost && router.noTraversal === noTraversal)) return
       Object.assign(router, { cost, noTraversal })
       trees.clear()
     },
 
-    path(fromId, toId) {
+    /** Over usable links, between routers that are online. */
+    path(fromId: string, toId: string): Path | undefined {
       const [from, to] = [routers.get(fromId), routers.get(toId)]
       if (!from?.isOnline || !to?.isOnline) return undefined
       if (from === to) return { routerIds: [fromId], linkIds: [], cost: 0 }

@@ -13,17 +13,12 @@ export interface PeersOptions {
   readonly gatherMs?: number
 }
 
-/** Announces to the routers of this replica the routers of all replicas that they can have links with. */
-export interface Peers extends Disposable {
-  /** Announces all others to the router. */
-  connected(router: RouterChannel): void
-}
-
 /**
+ * Announces to the routers of this replica the routers of all replicas that they can have links with.
  * Gathers changes for some milliseconds and encodes them once for all routers. A router without link listeners is
  * mentioned only if it has had listeners before: no router dials it.
  */
-export function openPeers({ presence, routers, channels, gatherMs = PEERS_GATHER_MS }: PeersOptions): Peers {
+export function openPeers({ presence, routers, channels, gatherMs = PEERS_GATHER_MS }: PeersOptions) {
   const announced = new Map<string, Buffer>() // by router, the last change
   const healthy = new Map<string, Buffer>() // of these, routers that are online
   const changed = new Set<string>()
@@ -81,7 +76,8 @@ export function openPeers({ presence, routers, channels, gatherMs = PEERS_GATHER
   })
 
   return {
-    connected(router) {
+    /** Announces all others to the router. */
+    connected(router: RouterChannel): void {
       joined.add(router)
       schedule()
     },

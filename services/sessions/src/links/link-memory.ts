@@ -5,25 +5,11 @@ export interface LinkListener {
   deleted(link: LinkRow): void
 }
 
-/** A copy of the rows of all links. Changes may be delayed, duplicated and reordered. */
-export interface LinkMemory {
-  get(id: string): LinkRow | undefined
-  all(): Iterable<LinkRow>
-  /** Links that begin or end at the router. */
-  of(routerId: string): readonly LinkRow[]
-  apply(changed: readonly LinkRow[], deleted: readonly DeletedLink[]): void
-  /** Begins a read of all rows. What is applied before it ends is newer than its rows. */
-  startLoad(): (rows: readonly LinkRow[]) => void
-  /** Equal to the sums of equal rows. */
-  sums(): { readonly count: number; readonly versions: number }
-  /** Forgets deletions before the last call: a change that is older than those no longer arrives. */
-  forgetDeletions(): void
-}
-
 /** The version that the row had. */
 export type DeletedLink = Pick<LinkRow, 'id' | 'version'>
 
-export function openLinkMemory(listener: LinkListener): LinkMemory {
+/** A copy of the rows of all links. Changes may be delayed, duplicated and reordered. */
+export function openLinkMemory(listener: LinkListener) {
   const links = new Map<string, LinkRow>()
   const byRouter = new Map<string, Set<string>>()
   const loads = new Set<Set<string>>() // ids that have changed since the load began
@@ -63,11 +49,13 @@ export function openLinkMemory(listener: LinkListener): LinkMemory {
   }
 
   return {
-    get: (id) => links.get(id),
-    all: () => links.values(),
-    of: (routerId) => [...(byRouter.get(routerId) ?? [])].flatMap((id) => links.get(id) ?? []),
+    get: (id: string): LinkRow | undefined => links.get(id),
+    all: (): Iterable<LinkRow> => links.values(),
+    /** Links that begin or end at the router. */
+    of: (routerId: string): readonly LinkRow[] =>
+      [...(byRouter.get(routerId) ?? [])].flatMap((id) => links.get(id) ?? []),
 
-    apply(changed, deleted) {
+    apply(changed: readonly LinkRow[], deleted: readonly DeletedLink[]): void {
       for (const row of changed) put(row)
       for (const { id, version } of deleted) {
         deletions.set(id, Math.max(version, deletions.get(id) ?? 0))
@@ -77,10 +65,11 @@ export function openLinkMemory(listener: LinkListener): LinkMemory {
       for (const touched of loads) for (const { id } of [...changed, ...deleted]) touched.add(id)
     },
 
+    /** Begins a read of all rows. What is applied before it ends is newer than its rows. */
     startLoad() {
       const touched = new Set<string>()
       loads.add(touched)
-      return (rows) => {
+      return (rows: readonly LinkRow[]): void => {
         loads.delete(touched)
         const loaded = new Set(touched)
         for (const row of rows) {
@@ -92,9 +81,11 @@ export function openLinkMemory(listener: LinkListener): LinkMemory {
       }
     },
 
+    /** Equal to the sums of equal rows. */
     sums: () => ({ count: links.size, versions }),
 
-    forgetDeletions() {
+    /** Forgets deletions before the last call: a change that is older than those no longer arrives. */
+    forgetDeletions(): void {
       olderDeletions = deletions
       deletions = new Map()
     },

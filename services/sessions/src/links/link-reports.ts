@@ -4,22 +4,12 @@ import { pagesOf } from '@overlay/process/async'
 import type { FabricEvents } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import type { RouterChannel } from '../channel/router-channel.js'
-import { CONFIRM_LINKS_MS, LINK_PAGE, MOST_LINKS } from '../limits.js'
 import { isIdentifier } from '../domain/router-text.js'
+import { CONFIRM_LINKS_MS, LINK_PAGE, MOST_LINKS } from '../limits.js'
 import type { LinkAcceptance, LinkRow, ReportedLink } from '../store/link.js'
 import { emitLinkEvent } from './emit-link-event.js'
 import { openReportQueue, type ReportQueue } from './report-queue.js'
 import type { LiveTopology } from './topology.js'
-
-/** What routers report about their links. */
-export interface LinkReports {
-  connected(router: RouterChannel): void
-  disconnected(router: RouterChannel): void
-  report(router: RouterChannel, message: RouterLinks): Promise<void>
-  /** The router has a link that this one has dialed. */
-  accept(router: RouterChannel, dialerId: string): Promise<void>
-  fault(router: RouterChannel, fault: Fault): Promise<void>
-}
 
 interface Connection {
   readonly enqueue: ReportQueue
@@ -39,6 +29,7 @@ export interface LinkReportDeps {
   readonly confirmMs?: number | undefined
 }
 
+/** What routers report about their links. */
 export function openLinkReports({
   topology,
   events,
@@ -46,7 +37,7 @@ export function openLinkReports({
   leave,
   sendFault,
   confirmMs = CONFIRM_LINKS_MS,
-}: LinkReportDeps): LinkReports {
+}: LinkReportDeps) {
   const { table } = topology
   const connections = new WeakMap<RouterChannel, Connection>()
 
@@ -86,13 +77,13 @@ export function openLinkReports({
   }
 
   return {
-    connected: (router) => void connectionOf(router),
+    connected: (router: RouterChannel) => void connectionOf(router),
 
-    disconnected(router) {
+    disconnected(router: RouterChannel) {
       clearTimeout(connections.get(router)?.timer)
     },
 
-    report(router, message) {
+    report(router: RouterChannel, message: RouterLinks): Promise<void> {
       const { routerId } = router
       const connection = connectionOf(router)
       const count = message.links.length
@@ -126,12 +117,13 @@ export function openLinkReports({
       })
     },
 
-    accept: (router, dialerId) =>
+    /** The router has a link that this one has dialed. */
+    accept: (router: RouterChannel, dialerId: string): Promise<void> =>
       connectionOf(router).enqueue(1, (persist) =>
         persist(() => table.accept([acceptanceOf(router.routerId, dialerId)])),
       ),
 
-    async fault(router, { id, subject, iteration }) {
+    async fault(router: RouterChannel, { id, subject, iteration }: Fault): Promise<void> {
       if (!isIdentifier(id)) return // no link has such an id
       await connectionOf(router).enqueue(1, async (persist) => {
         const { routerId } = router

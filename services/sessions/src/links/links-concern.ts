@@ -20,7 +20,7 @@ import { openPeers } from './announce-peers.js'
 import { emitLinkEvent } from './emit-link-event.js'
 import { openLinkReports } from './link-reports.js'
 import { acceptedLinks, latenciesOf } from './measured-links.js'
-import { staleLinks } from './stale-links.js'
+import { openStaleLinks } from './stale-links.js'
 import type { LiveTopology } from './topology.js'
 import { refusalOf, verification } from './verify-router.js'
 
@@ -73,7 +73,7 @@ export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & As
 
   const reports = openLinkReports({ ...deps, leave, sendFault })
   const peers = openPeers(deps)
-  const deleteStale = staleLinks({ table, presence, routers, graceMs })
+  const deleteStale = openStaleLinks({ table, presence, routers, graceMs })
   const sweeping = runPeriodically(sweepMs, () =>
     sweep().catch((err: unknown) => log.warn({ err }, 'links of routers that are offline not deleted')),
   )

@@ -1,6 +1,6 @@
 import type { LinkMetrics } from '@overlay/channel'
-import { MOST_LATENCY_MS } from '../limits.js'
 import { nextLatency } from '../domain/link.js'
+import { MOST_LATENCY_MS } from '../limits.js'
 import type { LinkAcceptance, LinkLatency, LinkRow } from '../store/link.js'
 
 const NS_PER_MS = 1e6

@@ -15,7 +15,7 @@ export interface StaleLinksOptions {
  * differs: links outlive a short disconnection of their source. Deletes the links whose source has been offline for some time or whose destination is deleted, and returns them. A
  * router that is online reports its links itself.
  */
-export function staleLinks({
+export function openStaleLinks({
   table,
   presence,
   routers,

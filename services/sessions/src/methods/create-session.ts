@@ -15,7 +15,7 @@ import type { ClientRouter } from '../domain/client-router.js'
 import type { AccessQuestion } from '../grants/grants.js'
 import { edgeRoutersOf, wireMembers } from '../kinds/session.js'
 import { followedPositions } from '../store/followed.js'
-import { type SessionRow, sessionInserter } from '../store/insert-session.js'
+import { openSessionInserter, type SessionRow } from '../store/insert-session.js'
 import { batchedClientRouters } from '../store/router.js'
 import type { Deps } from './method-deps.js'
 
@@ -33,7 +33,7 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
   const { grants, held, clientRouters } = deps
   const { db } = deps.changeLog
   const storedRouters = batchedClientRouters(db)
-  const insert = sessionInserter(db, (session) => deps.events?.emit(sessionEvent('created', session)))
+  const insert = openSessionInserter(db, (session) => deps.events?.emit(sessionEvent('created', session)))
 
   async function edgeRouters(ids: readonly string[], written: Position | undefined): Promise<EdgeRouters> {
     const routers = clientRouters.of(ids, written)

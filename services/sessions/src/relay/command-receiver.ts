@@ -9,7 +9,7 @@ import {
 } from '../limits.js'
 import { deleteOldCommands, storeAnswer, takeCommands } from '../store/router-command.js'
 import type { CommandOptions } from './command-sender.js'
-import { executedCommands } from './executed-commands.js'
+import { openExecutedCommands } from './executed-commands.js'
 import {
   type CommandAnswer,
   type CommandOutcome,
@@ -37,7 +37,7 @@ export interface ReceiverOptions extends CommandOptions {
 /** Executes the commands for this replica. A command is executed once, however often it arrives. */
 export function openCommandReceiver(options: ReceiverOptions): AsyncDisposable {
   const { db, bus, log, replicaId, execute, hasRouters } = options
-  const executed = executedCommands()
+  const executed = openExecutedCommands()
 
   const outcomeOf = (command: RouterCommand): Promise<CommandOutcome> =>
     executed.once(command, async () => {

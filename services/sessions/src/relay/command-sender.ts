@@ -26,19 +26,6 @@ export interface CommandOptions {
   readonly acknowledgeMs?: number
 }
 
-export interface CommandSender extends AsyncDisposable {
-  /**
-   * Sends a message to a router of another replica and returns the reply; undefined where `timeoutMs` is 0, as soon as
-   * the message is sent. Throws RouterOffline, or another Error if there is no answer in time.
-   */
-  command(
-    replicaId: string,
-    routerId: string,
-    message: Outgoing,
-    timeoutMs: number,
-  ): Promise<Message | undefined>
-}
-
 interface Pending {
   readonly replicaId: string
   readonly command: RouterCommand
@@ -50,7 +37,7 @@ interface Pending {
 }
 
 /** Commands go over the bus; through the database while it is unavailable, and where no replica acknowledges them. */
-export function openCommandSender(options: CommandOptions): CommandSender {
+export function openCommandSender(options: CommandOptions) {
   const { db, bus, log, acknowledgeMs = ACKNOWLEDGE_MS } = options
   const from = randomUUID()
   const pending = new Map<string, Pending>()
@@ -140,7 +127,16 @@ export function openCommandSender(options: CommandOptions): CommandSender {
   })
 
   return {
-    async command(replicaId, routerId, message, timeoutMs) {
+    /**
+     * Sends a message to a router of another replica and returns the reply; undefined where `timeoutMs` is 0, as soon as
+     * the message is sent. Throws RouterOffline, or another Error if there is no answer in time.
+     */
+    async command(
+      replicaId: string,
+      routerId: string,
+      message: Outgoing,
+      timeoutMs: number,
+    ): Promise<Message | undefined> {
       const id = randomUUID()
       const command = { id, from, routerId, message: encodeRouterMessage(message), timeoutMs }
       const answer = await submit(replicaId, command)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type ExecutedOptions, executedCommands } from './executed-commands.js'
+import { openExecutedCommands } from './executed-commands.js'
 import type { RouterCommand } from './router-command.js'
 
 const command = (id: string): RouterCommand => ({
@@ -7,9 +7,9 @@ const command = (id: string): RouterCommand => ({
   message: { type: 1, headers: [], body: '' },
 })
 
-function start(options: ExecutedOptions = {}) {
+function start(options: Parameters<typeof openExecutedCommands>[0] = {}) {
   const runs: string[] = []
-  const executed = executedCommands(options)
+  const executed = openExecutedCommands(options)
   /** The body of the answer, or why there is none. */
   const bodyOf = async (id: string, body = `of ${id}`): Promise<string> => {
     const { answer } = await executed.once(command(id), async () => {

@@ -1,20 +1,6 @@
 import { MAX_ANSWER_BYTES, MAX_EXECUTED_COMMANDS } from '../limits.js'
 import { type CommandOutcome, type RouterCommand, waitedForMs } from './router-command.js'
 
-/** The commands that this replica has executed: one that arrives again is not executed, and has the same answer. */
-export interface ExecutedCommands {
-  /** Executes a command, unless it was executed before. `execute` never fails. */
-  once(command: RouterCommand, execute: () => Promise<CommandOutcome>): Promise<CommandOutcome>
-  /** Drops answers whose senders have stopped waiting. */
-  dropOld(): void
-}
-
-export interface ExecutedOptions {
-  readonly maxBytes?: number
-  /** In milliseconds. */
-  readonly now?: () => number
-}
-
 interface Kept {
   readonly bytes: number
   readonly until: number
@@ -24,15 +10,17 @@ const dropped: Promise<CommandOutcome> = Promise.resolve({
   answer: { failure: 'the answer is no longer kept', isOffline: false },
 })
 
-/** Ids are kept for longer than answers: a command may be delayed, and an id needs little memory. */
-export function executedCommands({
-  maxBytes = MAX_ANSWER_BYTES,
-  now = () => performance.now(),
-}: ExecutedOptions = {}): ExecutedCommands {
+/**
+ * The commands that this replica has executed: one that arrives again is not executed, and has the same answer. Ids are
+ * kept for longer than answers: a command may be delayed, and an id needs little
+ * memory.
+ */
+export function openExecutedCommands({ maxBytes = MAX_ANSWER_BYTES, now = () => performance.now() } = {}) {
   const outcomes = new Map<string, Promise<CommandOutcome>>() // oldest first
   const kept = new Map<string, Kept>() // of finished commands, oldest first
   let keptBytes = 0
 
+  /** Drops answers whose senders have stopped waiting. */
   function dropOld(): void {
     for (const [id, { bytes, until }] of kept) {
       if (keptBytes <= maxBytes && now() <= until) break
@@ -53,7 +41,8 @@ export function executedCommands({
   }
 
   return {
-    once(command, execute) {
+    /** Executes a command, unless it was executed before. `execute` never fails. */
+    once(command: RouterCommand, execute: () => Promise<CommandOutcome>): Promise<CommandOutcome> {
       const before = outcomes.get(command.id)
       if (before) return before
       const outcome = run(command, execute)

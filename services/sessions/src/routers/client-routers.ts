@@ -11,7 +11,7 @@ export interface ClientRouterList {
   of(ids: readonly string[], written: Position | undefined): readonly ClientRouter[] | null | undefined
 }
 
-export function clientRouterList(
+export function openClientRouterList(
   directory: Pick<RouterDirectory, 'get' | 'position' | 'isFresh'>,
   presence: Pick<RouterPresence, 'of'>,
 ): ClientRouterList {

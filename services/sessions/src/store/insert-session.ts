@@ -33,7 +33,7 @@ export type InsertSession = (request: NewSession) => Promise<SessionRow | undefi
  * of `followed` before it compares; a follower locks them before it records a revocation. So either the create sees
  * the revocation, or the sweep sees the session. Concurrent creates are batched.
  */
-export function sessionInserter(
+export function openSessionInserter(
   db: Database,
   onInserted: (session: SessionRow) => void = () => undefined,
 ): InsertSession {

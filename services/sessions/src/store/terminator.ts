@@ -3,8 +3,8 @@ import type { RowChange } from '@overlay/store/change-log'
 import { deleteRows } from '@overlay/store/kind-store'
 import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
-import { ENDED_TERMINATORS_KEPT_MINUTES } from '../limits.js'
 import type { Precedence } from '../domain/terminator-precedence.js'
+import { ENDED_TERMINATORS_KEPT_MINUTES } from '../limits.js'
 
 /** Deletes terminators and returns their changes. */
 export const endTerminators = (tx: Tx, which: Sql): Promise<RowChange[]> => deleteRows(tx, terminator, which)

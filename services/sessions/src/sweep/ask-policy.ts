@@ -8,8 +8,8 @@ import {
   type Positions,
 } from '@overlay/rpc'
 import type { Names } from '@overlay/store/kind-store'
-import { NAMES_PER_CALL, SESSIONS_PER_CALL, SWEEP_CALL_MS } from '../limits.js'
 import { type AccessChanges, accessChanges, type SessionAccess } from '../domain/session-access.js'
+import { NAMES_PER_CALL, SESSIONS_PER_CALL, SWEEP_CALL_MS } from '../limits.js'
 
 /** The questions of a sweep to policy. */
 export type AccessPolicy = Pick<Methods<PolicyServiceService>, 'findLost' | 'findRequiring'>

@@ -4,8 +4,8 @@ import type { Names } from '@overlay/store/kind-store'
 import { type Db, isAway, type LockedConnection, type Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { sessionEvent } from '../access/session-event.js'
-import { LARGE_SCOPE, SCOPES_AT_ONCE, SWEEP_PAGE } from '../limits.js'
 import type { AccessChanges, SessionAccess } from '../domain/session-access.js'
+import { LARGE_SCOPE, SCOPES_AT_ONCE, SWEEP_PAGE } from '../limits.js'
 import { followedPositions } from '../store/followed.js'
 import {
   type LargeScope,

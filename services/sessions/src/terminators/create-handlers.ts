@@ -18,13 +18,13 @@ import type { NewTerminator } from '../store/router-terminator.js'
 import { TerminatorConflict } from './create-terminators.js'
 import type { ServiceDirectory } from './service-directory.js'
 import { invalid, membersOf } from './terminator-requests.js'
-import type { Validation } from './validate-terminators.js'
+import type { openValidation } from './validate-terminators.js'
 
 export interface CreateDeps {
   readonly checkAccess: CheckAccess
   readonly services: Pick<ServiceDirectory, 'find'>
   readonly create: (terminator: NewTerminator) => Promise<void>
-  readonly validation: Pick<Validation, 'settled'>
+  readonly validation: Pick<ReturnType<typeof openValidation>, 'settled'>
 }
 
 const EDGE_BINDING = 'edge'

@@ -50,7 +50,7 @@ type Outcome = 'done' | 'again' | Error
  * under way share their statements, and one that changes nothing is not written. Throws TerminatorConflict and
  * AccessRefused.
  */
-export function terminatorCreator(deps: WriteDeps): (claim: NewTerminator) => Promise<void> {
+export function openTerminatorCreator(deps: WriteDeps): (claim: NewTerminator) => Promise<void> {
   const create = batch<NewTerminator, Outcome>((claims) => createAll(deps, claims))
   return async (claim) => {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

@@ -1,8 +1,8 @@
 import { runPeriodically } from '@overlay/process/async'
 import type { Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
-import { CREDIT_MS, FLUSH_COSTS_MS } from '../limits.js'
 import type { TerminatorCosts } from '../domain/terminator-costs.js'
+import { CREDIT_MS, FLUSH_COSTS_MS } from '../limits.js'
 import { circuitsOfReplica, deleteCostsOf, saveCosts } from '../store/terminator-cost.js'
 
 export interface FlushDeps {

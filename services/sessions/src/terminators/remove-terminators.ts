@@ -30,7 +30,7 @@ export interface RemoverDeps extends WriteDeps {
  * Deletes terminators of a router. Those that do not exist are deleted already.
  * differs: returns the ids of terminators of other routers, which stay.
  */
-export function terminatorRemover(
+export function openTerminatorRemover(
   deps: RemoverDeps,
 ): (removal: TerminatorRemoval) => Promise<readonly string[]> {
   const run = batch<TerminatorRemoval, readonly string[]>((removals) => removeAll(deps, removals))
@@ -84,7 +84,7 @@ async function removeAll(
  * Deletes terminators that their routers do not know.
  * differs: those that have changed since their validation began stay.
  */
-export function invalidRemover({ changeLog }: WriteDeps) {
+export function openInvalidRemover({ changeLog }: WriteDeps) {
   return batch<readonly InvalidTerminator[], void>(async (lists) => {
     const invalid = lists.flat()
     await changeLog.write(ownContext(AbortSignal.timeout(60_000)), async (tx) => {

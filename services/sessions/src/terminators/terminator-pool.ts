@@ -1,10 +1,10 @@
 import { edgeErrorCode } from '@overlay/channel'
 import { isTerminatorStrategy } from '@overlay/model'
 import { batch, type Database } from '@overlay/store/postgres'
-import { MAX_CANDIDATES } from '../limits.js'
 import { AccessRefused } from '../domain/router-access.js'
 import type { TerminatorCosts } from '../domain/terminator-costs.js'
 import { bestOf, MAX_COST } from '../domain/terminator-precedence.js'
+import { MAX_CANDIDATES } from '../limits.js'
 import {
   type CandidateRow,
   candidatesOf,
@@ -74,7 +74,7 @@ export interface PoolDeps {
  * Selects terminators. Dials that are under way share one query. The dynamic cost is exact for this replica, and some
  * seconds old for others.
  */
-export function terminatorPool(deps: PoolDeps): TerminatorPool {
+export function openTerminatorPool(deps: PoolDeps): TerminatorPool {
   const { db, replicaId, services, costs, update, remove, random = Math.random } = deps
   const read = batch<DialedInstance, readonly CandidateRow[]>(async (instances) => {
     const found: CandidateRow[][] = instances.map(() => [])

@@ -6,11 +6,10 @@ import {
 } from '@overlay/channel'
 import { metrics } from '@overlay/process'
 import { pagesOf } from '@overlay/process/async'
-import { MAX_PEER_DATA_BYTES, MAX_TERMINATOR_ID_LENGTH, REMOVAL_PAGE } from '../limits.js'
-
 import { AccessRefused } from '../domain/router-access.js'
 import { isShowable } from '../domain/router-text.js'
 import { MAX_COST, type Precedence } from '../domain/terminator-precedence.js'
+import { MAX_PEER_DATA_BYTES, MAX_TERMINATOR_ID_LENGTH, REMOVAL_PAGE } from '../limits.js'
 import { actorOf } from './actor.js'
 import type { TerminatorRemoval } from './remove-terminators.js'
 import type { TerminatorUpdate } from './update-terminators.js'

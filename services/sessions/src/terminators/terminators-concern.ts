@@ -9,15 +9,15 @@ import type { RouterPresence } from '../routers/router-presence.js'
 import type { NewTerminator } from '../store/router-terminator.js'
 import { changeHandlers } from './change-handlers.js'
 import { createHandlers } from './create-handlers.js'
-import { type EndCircuits, terminatorCreator } from './create-terminators.js'
+import { type EndCircuits, openTerminatorCreator } from './create-terminators.js'
 import { endWithSessions } from './end-with-sessions.js'
 import { flushCosts } from './flush-costs.js'
 import { quiesceHandlers } from './quiesce-handlers.js'
-import { invalidRemover, type TerminatorRemoval, terminatorRemover } from './remove-terminators.js'
+import { openInvalidRemover, openTerminatorRemover, type TerminatorRemoval } from './remove-terminators.js'
 import type { ServiceDirectory } from './service-directory.js'
 import { terminatorEvents } from './terminator-events.js'
-import { type TerminatorPool, terminatorPool } from './terminator-pool.js'
-import { type TerminatorUpdate, terminatorUpdater } from './update-terminators.js'
+import { openTerminatorPool, type TerminatorPool } from './terminator-pool.js'
+import { openTerminatorUpdater, type TerminatorUpdate } from './update-terminators.js'
 import { openValidation } from './validate-terminators.js'
 
 export interface TerminatorDeps {
@@ -56,12 +56,14 @@ export function terminatorsConcern(deps: TerminatorDeps): Terminators {
   const publish = terminatorEvents({ ...deps, db, costOf: costs.costOf })
   const writes = { changeLog: deps.changeLog }
   const [create, update, remove] = [
-    terminatorCreator(writes),
-    terminatorUpdater(writes),
-    terminatorRemover({ ...writes, endCircuits }),
+    openTerminatorCreator(writes),
+    openTerminatorUpdater(writes),
+    openTerminatorRemover({ ...writes, endCircuits }),
   ]
   const opened = new AsyncDisposableStack()
-  const validation = opened.use(openValidation({ db, messages, removeInvalid: invalidRemover(writes), log }))
+  const validation = opened.use(
+    openValidation({ db, messages, removeInvalid: openInvalidRemover(writes), log }),
+  )
   const sessions = opened.use(endWithSessions({ ...writes, endCircuits, log }))
   opened.use(flushCosts({ db, replicaId, replicas: presence.replicas, costs, log }))
   return {
@@ -72,7 +74,7 @@ export function terminatorsConcern(deps: TerminatorDeps): Terminators {
       validation.handler,
     ],
     connected: validation.validateRouter,
-    pool: terminatorPool({ db, replicaId, services, costs, update, remove }),
+    pool: openTerminatorPool({ db, replicaId, services, costs, update, remove }),
     written(all) {
       const changes = all.filter(({ kind }) => kind === terminator.kind)
       for (const { id, before } of changes) if (before === null) validation.validateSoon(id)

@@ -28,7 +28,7 @@ export interface TerminatorUpdate {
  * Changes cost and precedence of terminators. Those that are under way share their statements, and one that changes
  * nothing is not written. Throws AccessRefused.
  */
-export function terminatorUpdater(deps: WriteDeps): (update: TerminatorUpdate) => Promise<void> {
+export function openTerminatorUpdater(deps: WriteDeps): (update: TerminatorUpdate) => Promise<void> {
   const run = batch<TerminatorUpdate, AccessRefused | undefined>((updates) => updateAll(deps, updates))
   return async (update) => {
     const refusal = await run(update)

@@ -7,14 +7,9 @@ import {
 import { pagesOf, runPeriodically } from '@overlay/process/async'
 import { batch, type Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
-import { type Handler, onMessage } from '../channel/handlers.js'
+import { onMessage } from '../channel/handlers.js'
 import type { RouterChannel, RouterMessages } from '../channel/router-channel.js'
-import {
-  LIST_BYTES,
-  MAX_WAITING_VALIDATIONS,
-  VALIDATION_DELAY_MS,
-  VALIDATION_PAGE,
-} from '../limits.js'
+import { LIST_BYTES, MAX_WAITING_VALIDATIONS, VALIDATION_DELAY_MS, VALIDATION_PAGE } from '../limits.js'
 import {
   type InvalidTerminator,
   nextOfRouters,
@@ -31,17 +26,7 @@ export interface ValidationDeps {
 }
 
 /** Asks routers which of their terminators they know, and deletes those that they do not know. */
-export interface Validation extends AsyncDisposable {
-  readonly handler: Handler
-  /** Asks a router about all of its terminators. */
-  validateRouter(router: RouterChannel): Promise<void>
-  /** Asks about a new terminator, some seconds later: its router must have learned of it by then. */
-  validateSoon(terminatorId: string): void
-  /** Resolves when invalid terminators that the router has reported are deleted. */
-  settled(routerId: string): Promise<void> | undefined
-}
-
-export function openValidation(deps: ValidationDeps): Validation {
+export function openValidation(deps: ValidationDeps) {
   const { db, messages, removeInvalid, log, delayMs = VALIDATION_DELAY_MS } = deps
   const pages = batch<{ routerId: string; after: string }, readonly ToValidate[]>(
     async (requests) => {
@@ -93,7 +78,8 @@ export function openValidation(deps: ValidationDeps): Validation {
       { mostBytes: LIST_BYTES, items: ({ states }) => states.size },
     ),
 
-    async validateRouter({ routerId, channel }) {
+    /** Asks a router about all of its terminators. */
+    async validateRouter({ routerId, channel }: RouterChannel): Promise<void> {
       for (let after = ''; !channel.closed.aborted; ) {
         const rows = await pages({ routerId, after })
         if (rows.length > 0) channel.send(requestFor(rows))
@@ -103,11 +89,13 @@ export function openValidation(deps: ValidationDeps): Validation {
       }
     },
 
-    validateSoon(terminatorId) {
+    /** Asks about a new terminator, some seconds later: its router must have learned of it by then. */
+    validateSoon(terminatorId: string): void {
       if (waiting.length < MAX_WAITING_VALIDATIONS) waiting.push(terminatorId)
     },
 
-    settled: (routerId) => settling.get(routerId),
+    /** Resolves when invalid terminators that the router has reported are deleted. */
+    settled: (routerId: string): Promise<void> | undefined => settling.get(routerId),
 
     [Symbol.asyncDispose]: () => validating[Symbol.asyncDispose](),
   }

@@ -2,9 +2,9 @@ import type { CreateApiSessionRequest } from '@overlay/channel'
 import { edgeErrorCode } from '@overlay/channel'
 import { Fault, type IdentityServiceService, type Methods, ownContext } from '@overlay/rpc'
 import type { RouterChannel } from '../channel/router-channel.js'
-import { NEW_SESSION_MS, ROUTER_SESSION_MS } from '../limits.js'
 import { AccessRefused } from '../domain/router-access.js'
 import { showableMembers } from '../domain/router-text.js'
+import { NEW_SESSION_MS, ROUTER_SESSION_MS } from '../limits.js'
 
 /** How the identity of a router hosts services. */
 export interface Hosting {
@@ -26,22 +26,14 @@ export interface RouterSession {
   readonly hosting: Hosting
 }
 
-export interface RouterSessions {
-  /** Opens the API session, or finds it. Throws AccessRefused. */
-  open(router: RouterChannel, request: Partial<CreateApiSessionRequest>): Promise<RouterSession>
-  /** The same, without a call if it is known to exist. */
-  of(router: RouterChannel): Promise<RouterSession>
-  /** True once for each API session: the router must learn of it. */
-  isNews(router: RouterChannel, session: RouterSession): boolean
-  forget(router: RouterChannel): void
-}
-
 export interface RouterSessionDeps {
   readonly identity: Pick<Methods<IdentityServiceService>, 'openRouterSession'>
   readonly apiSessions: { byId(id: string): unknown }
   /** In milliseconds. */
   readonly now?: () => number
 }
+
+export type RouterSessions = ReturnType<typeof openRouterSessions>
 
 interface Entry {
   readonly opening: Promise<RouterSession>
@@ -53,9 +45,10 @@ export function openRouterSessions({
   identity,
   apiSessions,
   now = () => performance.now(),
-}: RouterSessionDeps): RouterSessions {
+}: RouterSessionDeps) {
   const entries = new Map<RouterChannel, Entry>()
 
+  /** Opens the API session, or finds it. Throws AccessRefused. */
   function open(router: RouterChannel, request: Partial<CreateApiSessionRequest>): Promise<RouterSession> {
     const former = entries.get(router)
     const openOne = () => call(identity, router.routerId, request)
@@ -80,20 +73,22 @@ export function openRouterSessions({
 
   return {
     open,
-    async of(router) {
+    /** The same, without a call if it is known to exist. */
+    async of(router: RouterChannel): Promise<RouterSession> {
       const entry = entries.get(router)
       if (!entry) return open(router, {})
       const session = await entry.opening
       const isAlive = apiSessions.byId(session.id) !== undefined || now() - entry.openedAt < NEW_SESSION_MS
       return isAlive ? session : open(router, {})
     },
-    isNews(router, { token }) {
+    /** True once for each API session: the router must learn of it. */
+    isNews(router: RouterChannel, { token }: RouterSession): boolean {
       const entry = entries.get(router)
       if (!entry || entry.reported === token) return false
       entry.reported = token
       return true
     },
-    forget: (router) => void entries.delete(router),
+    forget: (router: RouterChannel): void => void entries.delete(router),
   }
 }
 

@@ -3,8 +3,8 @@ import { edgeType, type Message, ServiceList, type TunnelService } from '@overla
 import type { EntityServiceService, Methods, PolicyServiceService } from '@overlay/rpc'
 import type { Handler } from '../channel/handlers.js'
 import type { RouterChannel } from '../channel/router-channel.js'
-import { MAX_TOKEN_BYTES } from '../limits.js'
 import { AccessRefused } from '../domain/router-access.js'
+import { MAX_TOKEN_BYTES } from '../limits.js'
 import type { RouterSession, RouterSessions } from './router-sessions.js'
 import { routerContext } from './tunnel-sessions.js'
 

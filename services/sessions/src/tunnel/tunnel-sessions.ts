@@ -1,8 +1,8 @@
 import { edgeErrorCode } from '@overlay/channel'
 import { type Context, Fault, type Methods, ownContext, type SessionsServiceService } from '@overlay/rpc'
 import type { Database } from '@overlay/store/postgres'
-import { TUNNEL_CALL_MS } from '../limits.js'
 import { AccessRefused, type CheckRouter } from '../domain/router-access.js'
+import { TUNNEL_CALL_MS } from '../limits.js'
 import { type HeldSession, heldSessions } from '../store/session.js'
 import type { RouterSession } from './router-sessions.js'
 
