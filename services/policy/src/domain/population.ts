@@ -1,23 +1,6 @@
 import type { Roles, Semantic } from '@overlay/model'
 import { add, addAll, type Bitset, emptySet, forEach, intersection, isEmpty, remove } from './bitset.js'
 
-/** All entities of one kind. Each has a small number, which is used again after the entity is removed. */
-export interface Population {
-  readonly present: Bitset
-  numberOf(id: string): number | undefined
-  idOf(number: number): string
-  idsOf(set: Bitset): string[]
-  attributesOf(number: number): readonly string[]
-  /** Adds or changes an entity; returns which of its attributes were added or removed. */
-  put(id: string, attributes: readonly string[]): Placed
-  /** The caller has removed the number before from all sets other than tracked ones. */
-  remove(number: number): void
-  /** An empty set that loses each member when it is removed. For sets that outlive the next change. */
-  track(): Bitset
-  /** What a role list selects; `#all` is ignored. */
-  matching(roles: Roles, semantic: Semantic): Bitset
-}
-
 export interface Placed {
   readonly number: number
   readonly isNew: boolean
@@ -29,7 +12,8 @@ interface Member {
   readonly attributes: readonly string[]
 }
 
-export function population(): Population {
+/** All entities of one kind. Each has a small number, which is used again after the entity is removed. */
+export function openPopulation() {
   const numbers = new Map<string, number>()
   const members: (Member | undefined)[] = []
   const free: number[] = []
@@ -57,15 +41,16 @@ export function population(): Population {
 
   return {
     present,
-    numberOf: (id) => numbers.get(id),
-    idOf: (number) => memberAt(number).id,
-    attributesOf: (number) => memberAt(number).attributes,
-    idsOf(set) {
+    numberOf: (id: string): number | undefined => numbers.get(id),
+    idOf: (number: number): string => memberAt(number).id,
+    attributesOf: (number: number): readonly string[] => memberAt(number).attributes,
+    idsOf(set: Bitset): string[] {
       const ids: string[] = []
       forEach(set, (number) => ids.push(memberAt(number).id))
       return ids
     },
-    put(id, attributes) {
+    /** Adds or changes an entity; returns which of its attributes were added or removed. */
+    put(id: string, attributes: readonly string[]): Placed {
       const current = numbers.get(id)
       const number = current ?? free.pop() ?? members.length
       const before = new Set(current === undefined ? [] : memberAt(current).attributes)
@@ -79,7 +64,8 @@ export function population(): Population {
       for (const attribute of removed) unmark(attribute, number)
       return { number, isNew: current === undefined, changed: [...added, ...removed] }
     },
-    remove(number) {
+    /** The caller has removed the number before from all sets other than tracked ones. */
+    remove(number: number): void {
       const { id, attributes } = memberAt(number)
       for (const attribute of attributes) unmark(attribute, number)
       remove(present, number)
@@ -88,12 +74,14 @@ export function population(): Population {
       members[number] = undefined
       free.push(number)
     },
-    track() {
+    /** An empty set that loses each member when it is removed. For sets that outlive the next change. */
+    track(): Bitset {
       const set = emptySet()
       tracked.push(set)
       return set
     },
-    matching({ attributes, ids }, semantic) {
+    /** What a role list selects; `#all` is ignored. */
+    matching({ attributes, ids }: Roles, semantic: Semantic): Bitset {
       const [first, ...rest] = attributes.map(holders)
       let result = emptySet()
       if (first) addAll(result, first)
@@ -109,5 +97,7 @@ export function population(): Population {
     },
   }
 }
+
+export type Population = ReturnType<typeof openPopulation>
 
 const noMembers: Bitset = Object.freeze(emptySet())

@@ -1,25 +1,12 @@
 import type { Semantic } from '@overlay/model'
 import { addAll, type Bitset, emptySet, isEmpty } from './bitset.js'
 import type { Population } from './population.js'
-import { type RoleIndex, roleIndex, type Selector } from './role-index.js'
+import { openRoleIndex, type Selector } from './role-index.js'
 
 /** What one kind of policy links: left entities with right ones. No pair is ever stored. */
-export interface Relation {
-  readonly left: RoleIndex
-  readonly right: RoleIndex
-  put(policyId: string, left: readonly string[], right: readonly string[], semantic: Semantic): void
-  remove(policyId: string): void
-  /** The right entities that a left one is linked with, by all policies together. */
-  reach(left: number): Bitset
-  reachesAny(left: number): boolean
-  linked(left: number, right: number): boolean
-  /** The policies that link the two. */
-  linking(left: number, right: number): readonly string[]
-}
-
-export function relation(lefts: Population, rights: Population): Relation {
-  const left = roleIndex(lefts)
-  const right = roleIndex(rights)
+export function openRelation(lefts: Population, rights: Population) {
+  const left = openRoleIndex(lefts)
+  const right = openRoleIndex(rights)
 
   /** The policies that link the two, until `visit` returns true. Walks the shorter of the two lists. */
   const walk = (l: number, r: number, visit: (policyId: string) => boolean): boolean => {
@@ -38,25 +25,27 @@ export function relation(lefts: Population, rights: Population): Relation {
   return {
     left,
     right,
-    put(policyId, lefts, rights, semantic) {
+    put(policyId: string, lefts: readonly string[], rights: readonly string[], semantic: Semantic): void {
       left.put(policyId, lefts, semantic)
       right.put(policyId, rights, semantic)
     },
-    remove(policyId) {
+    remove(policyId: string): void {
       left.remove(policyId)
       right.remove(policyId)
     },
-    reach(l) {
+    /** The right entities that a left one is linked with, by all policies together. */
+    reach(l: number): Bitset {
       const result = emptySet()
       for (const { policyId } of left.open) addAll(result, right.membersOf(policyId))
       for (const { policyId } of left.selecting(l)) addAll(result, right.membersOf(policyId))
       return result
     },
-    reachesAny(l) {
+    reachesAny(l: number): boolean {
       const some = ({ policyId }: Selector): boolean => !isEmpty(right.membersOf(policyId))
       return left.selecting(l).some(some) || [...left.open].some(some)
     },
-    linking(l, r) {
+    /** The policies that link the two. */
+    linking(l: number, r: number): readonly string[] {
       const policyIds: string[] = []
       walk(l, r, (policyId) => {
         policyIds.push(policyId)
@@ -64,6 +53,8 @@ export function relation(lefts: Population, rights: Population): Relation {
       })
       return policyIds
     },
-    linked: (l, r) => walk(l, r, () => true),
+    linked: (l: number, r: number): boolean => walk(l, r, () => true),
   }
 }
+
+export type Relation = ReturnType<typeof openRelation>

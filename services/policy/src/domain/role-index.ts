@@ -14,26 +14,7 @@ export interface Selector {
 }
 
 /** One column of role lists over one population, readable in both directions. */
-export interface RoleIndex {
-  readonly population: Population
-  get(policyId: string): Selector | undefined
-  policyIds(): Iterable<string>
-  /** Sets the policy's list. Costs as much as the selection changes. */
-  put(policyId: string, list: readonly string[], semantic: Semantic): void
-  remove(policyId: string): void
-  /** The entities that it selects. A new list has a new set. */
-  membersOf(policyId: string): Bitset
-  selects(policyId: string, number: number): boolean
-  /** The lists that are `#all`. */
-  readonly open: ReadonlySet<Selector>
-  /** The other lists that select this entity. */
-  selecting(number: number): readonly Selector[]
-  /** An entity was added, or these attributes of it were added or removed. True: other lists select it than before. */
-  entityPlaced(number: number, changed: readonly string[], isNew: boolean): boolean
-  entityRemoved(number: number): void
-}
-
-export function roleIndex(population: Population): RoleIndex {
+export function openRoleIndex(population: Population) {
   const selectors = new Map<string, Selector>()
   const open = new Set<Selector>()
   const byAttribute: Multimap<string, Selector> = new Map()
@@ -69,20 +50,24 @@ export function roleIndex(population: Population): RoleIndex {
 
   return {
     population,
-    open,
-    get: (policyId) => selectors.get(policyId),
-    policyIds: () => selectors.keys(),
-    selecting: (number) => reverse[number] ?? [],
-    membersOf(policyId) {
+    /** The lists that are `#all`. */
+    open: open as ReadonlySet<Selector>,
+    get: (policyId: string): Selector | undefined => selectors.get(policyId),
+    policyIds: (): Iterable<string> => selectors.keys(),
+    /** The other lists that select this entity. */
+    selecting: (number: number): readonly Selector[] => reverse[number] ?? [],
+    /** The entities that it selects. A new list has a new set. */
+    membersOf(policyId: string): Bitset {
       const selector = selectors.get(policyId)
       if (!selector) return noMembers
       return selector.roles.all ? population.present : selector.members
     },
-    selects(policyId, number) {
+    selects(policyId: string, number: number): boolean {
       const selector = selectors.get(policyId)
       return selector !== undefined && (selector.roles.all || has(selector.members, number))
     },
-    put(policyId, list, semantic) {
+    /** Sets the policy's list. Costs as much as the selection changes. */
+    put(policyId: string, list: readonly string[], semantic: Semantic): void {
       const roles = parseRoles(list)
       const selector = selectors.get(policyId) ?? { policyId, list, roles, semantic, members: emptySet() }
       delist(selector)
@@ -90,14 +75,15 @@ export function roleIndex(population: Population): RoleIndex {
       enlist(selector)
       choose(selector, roles.all ? emptySet() : population.matching(roles, semantic))
     },
-    remove(policyId) {
+    remove(policyId: string): void {
       const selector = selectors.get(policyId)
       if (!selector) return
       delist(selector)
       choose(selector, emptySet())
       selectors.delete(policyId)
     },
-    entityPlaced(number, changed, isNew) {
+    /** An entity was added, or these attributes of it were added or removed. True: other lists select it than before. */
+    entityPlaced(number: number, changed: readonly string[], isNew: boolean): boolean {
       const id = population.idOf(number)
       const entity = { id, attributes: new Set(population.attributesOf(number)) }
       let hasChanged = isNew && open.size > 0
@@ -115,11 +101,13 @@ export function roleIndex(population: Population): RoleIndex {
       if (isNew) byId.get(id)?.forEach(update)
       return hasChanged
     },
-    entityRemoved(number) {
+    entityRemoved(number: number): void {
       for (const { members } of reverse[number] ?? []) remove(members, number)
       reverse[number] = undefined
     },
   }
 }
+
+export type RoleIndex = ReturnType<typeof openRoleIndex>
 
 const noMembers: Bitset = Object.freeze(emptySet())

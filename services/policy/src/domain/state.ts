@@ -1,9 +1,9 @@
 import { type Bitset, emptySet } from './bitset.js'
 import type { Multimap } from './multimap.js'
-import { type Population, population } from './population.js'
+import { openPopulation, type Population } from './population.js'
 import type { PostureData } from './posture/posture-data.js'
-import { type Relation, relation } from './relation.js'
-import { type RoleIndex, roleIndex } from './role-index.js'
+import { openRelation, type Relation } from './relation.js'
+import { openRoleIndex, type RoleIndex } from './role-index.js'
 import type { Config, Override, PostureCheck, Service } from './rows.js'
 
 /** All that the engine has in memory. Only mutators.ts changes it. */
@@ -37,20 +37,20 @@ export interface State {
 }
 
 export function emptyState(): State {
-  const identities = population()
-  const services = population()
-  const routers = population()
-  const checks = population()
+  const identities = openPopulation()
+  const services = openPopulation()
+  const routers = openPopulation()
+  const checks = openPopulation()
   return {
     identities,
     services,
     routers,
     checks,
-    dial: relation(identities, services),
-    bind: relation(identities, services),
-    required: roleIndex(checks),
-    identityRouters: relation(identities, routers),
-    serviceRouters: relation(services, routers),
+    dial: openRelation(identities, services),
+    bind: openRelation(identities, services),
+    required: openRoleIndex(checks),
+    identityRouters: openRelation(identities, routers),
+    serviceRouters: openRelation(services, routers),
     admins: emptySet(),
     contents: new Map(),
     serviceTexts: new Map(),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type StoredTimes, type TimeUpdate, updateTimes } from './update-times.js'
+import { openUpdateTimes, type StoredTimes, type TimeUpdate } from './update-times.js'
 
 const policy = (number: number, atMs: number, ids: TimeUpdate['ids'], timeline = 't'): TimeUpdate => ({
   schema: 'policy',
@@ -21,20 +21,20 @@ const stored = (more: Partial<StoredTimes>): StoredTimes => ({
 const upto = (number: number) => ({ policy: { timeline: 't', number } })
 
 test('the time is the time of the change', () => {
-  const times = updateTimes()
+  const times = openUpdateTimes()
   times.add(policy(1, 1000, ['a']))
   expect([times.of('a'), times.of('b')]).toEqual([1000, 0])
 })
 
 test('a time always moves, also when the clock of the change is behind', () => {
-  const times = updateTimes()
+  const times = openUpdateTimes()
   times.add(policy(1, 1000, ['a']))
   times.add(identity(1, 900, ['a']))
   expect(times.of('a')).toBe(1001)
 })
 
 test('a change for all identities gives all of them a new time', () => {
-  const times = updateTimes()
+  const times = openUpdateTimes()
   times.add(policy(1, 1000, ['a']))
   times.add(identity(1, 900, 'all'))
   expect([times.of('a'), times.of('b')]).toEqual([1001, 1001])
@@ -42,7 +42,7 @@ test('a change for all identities gives all of them a new time', () => {
 })
 
 test('a time that is not stored yet stays the same while others are stored', () => {
-  const times = updateTimes()
+  const times = openUpdateTimes()
   times.adopt(stored({ rows: [{ id: 'a', atMs: 500 }] }))
   times.add(policy(1, 1000, 'all'))
   times.add(policy(2, 1000, 'all'))
@@ -53,7 +53,7 @@ test('a time that is not stored yet stays the same while others are stored', () 
 })
 
 test('stored times replace what this replica would have stored', () => {
-  const times = updateTimes()
+  const times = openUpdateTimes()
   times.add(policy(1, 1000, ['a', 'b']))
   const differ = times.adopt(
     stored({
@@ -68,7 +68,7 @@ test('stored times replace what this replica would have stored', () => {
 })
 
 test('updates that are not stored stay pending, on top of the stored times', () => {
-  const times = updateTimes()
+  const times = openUpdateTimes()
   times.add(policy(1, 1000, ['a']))
   times.add(policy(2, 1000, ['a']))
   expect(times.of('a')).toBe(1001)
@@ -77,7 +77,7 @@ test('updates that are not stored stay pending, on top of the stored times', () 
 })
 
 test('a stored time for all identities differs for all', () => {
-  const times = updateTimes()
+  const times = openUpdateTimes()
   times.adopt(stored({ rows: [{ id: 'a', atMs: 1 }] }))
   expect(times.adopt(stored({ batch: 2, everybodyAtMs: 5 }))).toBe('all')
   expect(times.of('a')).toBe(5)
@@ -85,14 +85,14 @@ test('a stored time for all identities differs for all', () => {
 
 test('the first stored times differ for all, unless there are updates of this replica', () => {
   const rows = [{ id: 'a', atMs: 7 }]
-  expect(updateTimes().adopt(stored({ rows }))).toBe('all')
-  const times = updateTimes()
+  expect(openUpdateTimes().adopt(stored({ rows }))).toBe('all')
+  const times = openUpdateTimes()
   times.add(policy(1, 1000, ['b']))
   expect(times.adopt(stored({ rows }))).toEqual(['a'])
 })
 
 test('updates of an old timeline are covered with the beginning of the new one', () => {
-  const times = updateTimes()
+  const times = openUpdateTimes()
   times.add(policy(9, 1000, ['a'], 'old'))
   times.rebase('policy', { timeline: 't', number: 1 })
   times.adopt(stored({ covered: upto(1), rows: [{ id: 'a', atMs: 1000 }] }))
@@ -100,14 +100,14 @@ test('updates of an old timeline are covered with the beginning of the new one',
 })
 
 test('a deleted identity leaves no time', () => {
-  const times = updateTimes()
+  const times = openUpdateTimes()
   times.adopt(stored({ rows: [{ id: 'a', atMs: 7 }] }))
   times.forget('a')
   expect(times.of('a')).toBe(0)
 })
 
 test('a deleted identity gets no time from earlier updates', () => {
-  const times = updateTimes()
+  const times = openUpdateTimes()
   times.add(policy(2, 1000, ['a', 'b']))
   times.forget('a')
   times.adopt(stored({ covered: upto(1) }))

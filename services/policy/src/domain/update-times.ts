@@ -33,22 +33,7 @@ export interface StoredTimes {
  * When each identity's services last changed. The stored times are the truth. Until a change is stored, its time is what
  * this replica would store: the time of the change, which is nearly always the same.
  */
-export interface UpdateTimes {
-  /** 0: never. */
-  of(id: string): number
-  add(update: TimeUpdate): void
-  /** Takes over the stored times. Returns the identities whose time differs from what `of` returned before. */
-  adopt(stored: StoredTimes): readonly string[] | 'all'
-  /** The updates that are not stored. */
-  draft(): Pick<StoredTimes, 'everybodyAtMs' | 'rows'> & { readonly isEmpty: boolean }
-  covered(): Positions
-  batch(): number
-  forget(id: string): void
-  /** The schema has begun another timeline, which contains the updates of the old one. */
-  rebase(schema: string, position: Position): void
-}
-
-export function updateTimes(): UpdateTimes {
+export function openUpdateTimes() {
   const rows = new Map<string, number>()
   let everybody = 0
   let covered: Positions = {}
@@ -60,6 +45,7 @@ export function updateTimes(): UpdateTimes {
   let storedHighest = 0
   let highest = 0 // of the draft, too
 
+  /** 0: never. */
   const of = (id: string): number =>
     draftRows.get(id) ?? Math.max(draftEverybody, everybody, rows.get(id) ?? 0)
 
@@ -82,11 +68,12 @@ export function updateTimes(): UpdateTimes {
 
   return {
     of,
-    add(update) {
+    add(update: TimeUpdate): void {
       pending.push(update)
       draw(update)
     },
-    adopt(stored) {
+    /** Takes over the stored times. Returns the identities whose time differs from what `of` returned before. */
+    adopt(stored: StoredTimes): readonly string[] | 'all' {
       const everybodyBefore = Math.max(draftEverybody, everybody)
       // no time was returned before the first batch: comparing a million rows would find all of them
       const isFirst = batch === 0 && stored.batch > 0 && pending.length === 0
@@ -109,6 +96,7 @@ export function updateTimes(): UpdateTimes {
       if (isFirst || Math.max(draftEverybody, everybody) !== everybodyBefore) return 'all'
       return ids.filter((id, i) => of(id) !== before[i])
     },
+    /** The updates that are not stored. */
     draft: () => ({
       everybodyAtMs: Math.max(draftEverybody, everybody),
       rows: [...draftRows].map(([id, atMs]) => ({ id, atMs })),
@@ -116,12 +104,13 @@ export function updateTimes(): UpdateTimes {
     }),
     covered: () => covered,
     batch: () => batch,
-    forget(id) {
+    forget(id: string): void {
       rows.delete(id)
       draftRows.delete(id)
       deleted.add(id)
     },
-    rebase(schema, position) {
+    /** The schema has begun another timeline, which contains the updates of the old one. */
+    rebase(schema: string, position: Position): void {
       pending = pending.map((update) =>
         update.schema === schema && update.position.timeline !== position.timeline
           ? { ...update, position }

@@ -1,17 +1,5 @@
-/** Keys with times. A key has one time. */
-export interface Deadlines {
-  readonly size: number
-  /** The earliest time. Undefined: there is no key. */
-  readonly nextMs: number | undefined
-  /** Adds a key, or changes its time. */
-  set(key: string, atMs: number): void
-  delete(key: string): void
-  /** Removes the keys with a time until then, and returns them in the order of their times. */
-  takeUntil(nowMs: number): string[]
-}
-
-/** Searches all keys for the earliest time after a key with that time was removed. */
-export function openDeadlines(): Deadlines {
+/** Keys with times. A key has one time. Searches all keys for the earliest time after a key with that time was removed. */
+export function openDeadlines() {
   const times = new Map<string, number>()
   let next: number | undefined = Infinity // undefined: not known
 
@@ -27,16 +15,19 @@ export function openDeadlines(): Deadlines {
     get size() {
       return times.size
     },
-    get nextMs() {
+    /** The earliest time. Undefined: there is no key. */
+    get nextMs(): number | undefined {
       return times.size > 0 ? earliest() : undefined
     },
-    set(key, atMs) {
+    /** Adds a key, or changes its time. */
+    set(key: string, atMs: number): void {
       remove(key)
       times.set(key, atMs)
       if (next !== undefined) next = Math.min(next, atMs)
     },
     delete: remove,
-    takeUntil(nowMs) {
+    /** Removes the keys with a time until then, and returns them in the order of their times. */
+    takeUntil(nowMs: number): string[] {
       if (earliest() > nowMs) return []
       const due = [...times].filter(([, at]) => at <= nowMs).sort(([, a], [, b]) => a - b)
       for (const [key] of due) remove(key)

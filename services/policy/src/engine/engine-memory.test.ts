@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { passes } from '../domain/posture/evaluate-check.js'
 import { emptyState } from '../domain/state.js'
-import { engineMemory } from './engine-memory.js'
+import { openEngineMemory } from './engine-memory.js'
 
 const upto = { timeline: 't', number: 1 }
 const change = (kind: string, id: string, row: object) => ({
@@ -15,7 +15,7 @@ const change = (kind: string, id: string, row: object) => ({
 test('an unknown row gives no access: no endpoint passes the check, the identity does not exist', () => {
   const state = emptyState()
   const listener = { changed: () => undefined, applied: () => undefined, loading: () => undefined }
-  const memory = engineMemory(state, ['identities', 'posture-checks'], listener)
+  const memory = openEngineMemory(state, ['identities', 'posture-checks'], listener)
   const check = change('posture-checks', 'c', { id: 'c', typeId: 'OS', roleAttributes: ['a'] })
   const identity = change('identities', 'i', { roleAttributes: ['a'], isAdmin: false })
   memory.apply([check, identity], upto)

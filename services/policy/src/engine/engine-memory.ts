@@ -25,7 +25,11 @@ export interface EngineMemory extends Memory {
  * Writes the rows of one change log to the engine. A load writes row by row over the old ones, and removes at its end what
  * it did not contain, so that the listener is called for every change.
  */
-export function engineMemory(state: State, kinds: readonly EngineKind[], listener: Listener): EngineMemory {
+export function openEngineMemory(
+  state: State,
+  kinds: readonly EngineKind[],
+  listener: Listener,
+): EngineMemory {
   const names = new Map(kinds.map((kind) => [kind as string, new Map<string, string>()]))
 
   function write<K extends EngineKind>(kind: K, change: Change, upto: Position): void {

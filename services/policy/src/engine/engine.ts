@@ -14,7 +14,7 @@ import { engineKinds } from '../domain/mutators.js'
 import type { EngineKind } from '../domain/rows.js'
 import { emptyState, type State } from '../domain/state.js'
 import { isEngineKind } from './decode-row.js'
-import { type EngineMemory, engineMemory } from './engine-memory.js'
+import { type EngineMemory, openEngineMemory } from './engine-memory.js'
 import { missedUpdates } from './missed-updates.js'
 import { openProgress } from './progress.js'
 import { openServiceUpdates } from './service-updates.js'
@@ -84,7 +84,7 @@ export async function startEngine({
   const names = new Map<string, ReadonlyMap<string, string>>()
   const follow = (source: Source, kinds: readonly EngineKind[]) => {
     const { schema } = source
-    const memory: EngineMemory = engineMemory(state, kinds, {
+    const memory: EngineMemory = openEngineMemory(state, kinds, {
       changed(effect, change, upto) {
         progress.note(schema, effect, change, upto)
         if (isEngineKind(change.kind)) for (const listener of rowListeners) listener(change.kind, change.id)

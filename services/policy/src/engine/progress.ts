@@ -8,19 +8,6 @@ import type { ServiceUpdates } from './service-updates.js'
 /** The schemas that can revoke access. Without routers there is no session, so no wait is for sessions to load. */
 export const accessSchemas: readonly string[] = ['policy', 'identity']
 
-/** What memory has of the change logs, and whom the changes of the current message or load concern. */
-export interface Progress {
-  readonly positions: Positions
-  /** Schemas whose rows are loaded now: memory mixes old rows and new ones. */
-  readonly loading: Pick<ReadonlySet<string>, 'has'>
-  isLoaded(): boolean
-  /** A load begins. It may follow one that was abandoned, which has changed rows, too. */
-  beginLoad(schema: string): void
-  note(schema: string, effect: Effect, change: Change, upto: Position): void
-  /** A message is in memory, or a whole load. */
-  advance(schema: string, position: Position): void
-}
-
 export interface ProgressListener {
   /** The identities whose lists or service-updates times may have changed. */
   changed(ids: readonly string[] | 'all'): void
@@ -28,11 +15,12 @@ export interface ProgressListener {
   regranted(ids: readonly string[] | 'all'): void
 }
 
+/** What memory has of the change logs, and whom the changes of the current message or load concern. */
 export function openProgress(
   identities: Population,
   updates: Pick<ServiceUpdates, 'start' | 'add' | 'advance' | 'forget'>,
   listener: ProgressListener,
-): Progress {
+) {
   const positions: Record<string, Position> = {}
   const isLoaded = (): boolean => accessSchemas.every((schema) => positions[schema])
   const viewed = identities.track() // identities whose lists the current messages may have changed
@@ -55,12 +43,15 @@ export function openProgress(
   }
 
   return {
-    positions,
-    loading,
+    positions: positions as Positions,
+    /** Schemas whose rows are loaded now: memory mixes old rows and new ones. */
+    loading: loading as Pick<ReadonlySet<string>, 'has'>,
     isLoaded,
-    beginLoad: (schema) => void loading.add(schema),
+    /** A load begins. It may follow one that was abandoned, which has changed rows, too. */
+    beginLoad: (schema: string): void => void loading.add(schema),
 
-    note(schema, effect, { kind, id, json, atMs, number }, upto) {
+    note(schema: string, effect: Effect, change: Change, upto: Position): void {
+      const { kind, id, json, atMs, number } = change
       const position = { timeline: upto.timeline, number: number || upto.number } // rows of a load have no number
       const isDeleted = kind === 'identities' && json.length === 0
       if (isDeleted) updates.forget(id, position)
@@ -73,7 +64,8 @@ export function openProgress(
       else addUpdate(schema, position, atMs || Date.now(), effect.updated)
     },
 
-    advance(schema, { timeline, number }) {
+    /** A message is in memory, or a whole load. */
+    advance(schema: string, { timeline, number }: Position): void {
       const wasLoaded = isLoaded()
       positions[schema] = { timeline, number }
       if (loading.delete(schema)) {

@@ -15,20 +15,12 @@ interface Sender {
   readonly replica: string
 }
 
-export interface Readiness extends Disposable {
-  /**
-   * 'ok', or 'replaceable': memory has not been fresh for a while, so that authorizations answer 503, and another replica
-   * has reported that its memory is. Where no other answers, this one stays in service: reads still answer from memory.
-   */
-  state(): 'ok' | 'replaceable'
-}
-
 /** Decides with the other replicas whether this one should serve. For each probe. */
 export function openReadiness(
   bus: Pick<Bus, 'publish' | 'subscribe'>,
   engine: Pick<Engine, 'ageMs' | 'isLoaded'>,
   now: () => number = () => performance.now(),
-): Readiness {
+) {
   const own: Sender = { replica: randomUUID() }
   let freshAt = now()
   let answeredAt = Number.NEGATIVE_INFINITY
@@ -49,7 +41,11 @@ export function openReadiness(
     if (isStuck()) answeredAt = now()
   })
   return {
-    state() {
+    /**
+     * 'ok', or 'replaceable': memory has not been fresh for a while, so that authorizations answer 503, and another replica
+     * has reported that its memory is. Where no other answers, this one stays in service: reads still answer from memory.
+     */
+    state(): 'ok' | 'replaceable' {
       if (!isStuck()) return 'ok'
       bus.publish(QUESTION, own)
       return now() - answeredAt < FRESH_ANSWER_MS ? 'replaceable' : 'ok'

@@ -8,7 +8,7 @@ import type { Population } from '../domain/population.js'
 import type { EngineKind, PostureCheck, RouterPolicy, Rows, Service } from '../domain/rows.js'
 import { emptyState, type State } from '../domain/state.js'
 import { commonRouters, linkingPolicies, permissionsOf, requiredCheckIds } from '../domain/state-queries.js'
-import { engineMemory } from './engine-memory.js'
+import { openEngineMemory } from './engine-memory.js'
 import { openProgress } from './progress.js'
 
 const schemas = { identity: ['identities'], sessions: ['edge-routers'], policy: [] as EngineKind[] } as const
@@ -130,7 +130,7 @@ function replicaOf(owners: Record<Schema, Owner>) {
   const names = new Map<string, ReadonlyMap<string, string>>()
   const follow = (schema: Schema) => {
     const owner = owners[schema]
-    const memory = engineMemory(state, kindsOf(schema), {
+    const memory = openEngineMemory(state, kindsOf(schema), {
       changed: (effect, change, upto) => progress.note(schema, effect, change, upto),
       applied: (upto) => progress.advance(schema, upto),
       loading: () => progress.beginLoad(schema),

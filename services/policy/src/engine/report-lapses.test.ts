@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { sampleCheck } from '../../testing/sample-check.js'
 import { emptyPosture } from '../domain/posture/posture-data.js'
 import { emptyState } from '../domain/state.js'
-import { lapseSchedule } from './report-lapses.js'
+import { openLapseSchedule } from './report-lapses.js'
 
 const start = Date.parse('2026-01-01T00:00:00.000Z')
 const at = (seconds: number): string => new Date(start + seconds * 1000).toISOString()
@@ -10,7 +10,7 @@ const signal = new AbortController().signal
 
 function setup() {
   const state = emptyState()
-  const schedule = lapseSchedule(state)
+  const schedule = openLapseSchedule(state)
   return {
     state,
     schedule,

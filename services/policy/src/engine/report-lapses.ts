@@ -33,7 +33,7 @@ export function startReportingLapses(
   { now, alarm }: LapseClock = { now: Date.now, alarm: openAlarm() },
 ): AsyncDisposable {
   const stop = new AbortController()
-  const schedule = lapseSchedule(engine.state)
+  const schedule = openLapseSchedule(engine.state)
   const listening = engine.onRow((kind, id) => {
     const before = schedule.nextMs
     if (kind === 'posture-data') schedule.put(id)
@@ -91,7 +91,7 @@ export async function reportLapses(
 }
 
 /** The next lapse of each identity, and until it is reported, the last one that has happened. */
-export function lapseSchedule(state: Pick<State, 'postureData' | 'checkContents' | 'lapsedAtMs'>) {
+export function openLapseSchedule(state: Pick<State, 'postureData' | 'checkContents' | 'lapsedAtMs'>) {
   const deadlines = openDeadlines()
   let timings: readonly MfaCheck[] | undefined
   let isStale = true

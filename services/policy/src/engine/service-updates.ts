@@ -5,13 +5,13 @@ import type { Logger } from 'pino'
 import { MOST_STORING, STORE_GATHER_MS, TICK_MS } from '../domain/limits.js'
 import {
   isUpTo,
+  openUpdateTimes,
   type Position,
   type Positions,
   type StoredTimes,
   type TimeUpdate,
-  updateTimes,
 } from '../domain/update-times.js'
-import { exclusiveLock } from '../store/exclusive-lock.js'
+import { openExclusiveLock } from '../store/exclusive-lock.js'
 import { readUpdates, writeUpdates } from '../store/service-updates.js'
 import type { MissedUpdates } from './missed-updates.js'
 
@@ -46,8 +46,8 @@ export async function openServiceUpdates(
   log: Logger,
   { missed, differ }: Watcher,
 ): Promise<ServiceUpdates> {
-  const times = updateTimes()
-  const lock = exclusiveLock(url, 'policy', 'service-updates')
+  const times = openUpdateTimes()
+  const lock = openExclusiveLock(url, 'policy', 'service-updates')
   let started: Positions | undefined
   let applied: Positions = {}
   let deleted: { readonly id: string; readonly position: Position }[] = [] // until a replica has deleted their rows

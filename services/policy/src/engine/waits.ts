@@ -3,7 +3,7 @@ import { type Context, Fault, type Positions } from '@overlay/rpc'
 import type { Projection } from '@overlay/store/change-log'
 import { isAtLeast, isSamePosition } from '@overlay/store/change-log'
 import { bestEffort } from '@overlay/store/postgres'
-import { accessSchemas, type Progress } from './progress.js'
+import { accessSchemas, type openProgress } from './progress.js'
 
 /**
  * Memory is usually some milliseconds behind the change logs that it follows. A request waits first, in one of these ways:
@@ -47,7 +47,11 @@ export type Call = Pick<Context, 'signal'>
 
 export function waitsOn(
   projections: readonly Projection[],
-  { positions, loading, isLoaded }: Pick<Progress, 'positions' | 'loading' | 'isLoaded'>,
+  {
+    positions,
+    loading,
+    isLoaded,
+  }: Pick<ReturnType<typeof openProgress>, 'positions' | 'loading' | 'isLoaded'>,
   readHeads: () => Promise<Positions>,
   waitMs: number,
 ): Waits {

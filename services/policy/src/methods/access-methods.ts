@@ -1,6 +1,6 @@
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
 import { contentKey } from '../domain/authorization/content-key.js'
-import { accessEvaluator, policiesRequiring } from '../domain/authorization/session-access.js'
+import { openAccessEvaluator, policiesRequiring } from '../domain/authorization/session-access.js'
 import { commonRouters, isAdmin, routersOfIdentities } from '../domain/state-queries.js'
 import { accessTypeOf } from './encoding.js'
 import type { MethodDeps } from './method-deps.js'
@@ -10,7 +10,7 @@ export const accessMethods = ({ engine }: Pick<MethodDeps, 'engine'>) =>
   ({
     async findLost({ held }, context) {
       await engine.waitFor(context.positions, context)
-      const evaluate = accessEvaluator(engine.state)
+      const evaluate = openAccessEvaluator(engine.state)
       const states = held.map(({ identityId, serviceId, access, apiSessionId }) =>
         evaluate({ identityId, apiSessionId }, serviceId, accessTypeOf(access)),
       )

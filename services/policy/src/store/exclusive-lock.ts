@@ -11,7 +11,7 @@ export interface ExclusiveLock extends AsyncDisposable {
   query<Row extends QueryResultRow>(query: Sql): Promise<readonly Row[]>
 }
 
-export function exclusiveLock(url: string, schema: string, name: string): ExclusiveLock {
+export function openExclusiveLock(url: string, schema: string, name: string): ExclusiveLock {
   const lockName = `${schema} ${name}`
   let connection: LockConnection | undefined
   let isHolder = false

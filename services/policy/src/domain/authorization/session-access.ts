@@ -13,7 +13,7 @@ export interface AccessState {
 }
 
 /** Evaluates the access of sessions. Reads the checks of each policy once, so it is valid until the next change. */
-export function accessEvaluator(
+export function openAccessEvaluator(
   state: State,
 ): (requester: Requester, serviceId: string, type: AccessType) => AccessState {
   const checks = new Map<string, readonly Check[]>()
