@@ -1,18 +1,8 @@
-import {
-  connectionSettings,
-  consoleSetting,
-  peersSetting,
-  processSettings,
-  type Setting,
-  setting,
-} from '@overlay/process'
-import { localUris, type RedirectUris, redirectUris } from './oidc/redirect-uris.js'
+import { connectionSettings, consoleSetting, peersSetting, processSettings, setting } from '@overlay/process'
+import { localUris, redirectUris } from './oidc/redirect-uris.js'
 
-const uris = (env: string, page: 'callback' | 'logout', about: string): Setting<RedirectUris> => {
-  const otherwise = localUris(page)
-  const { parse, ...text } = setting.text(env, about, { default: otherwise })
-  return { ...text, parse: (value) => redirectUris(parse(value)) }
-}
+const uris = (env: string, page: 'callback' | 'logout', about: string) =>
+  setting.parsed(env, about, redirectUris, { default: localUris(page) })
 
 /** The settings that the gateway reads from its environment. */
 export const gatewaySettings = {

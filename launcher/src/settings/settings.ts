@@ -20,19 +20,19 @@ export const launcherSettings = {
   address: setting.address('OVERLAY_ADDRESS', 'Address of the APIs for clients', {
     default: 'localhost:1280',
   }),
-  listen: setting.optional(
-    setting.address(
+  listen: setting
+    .address(
       'OVERLAY_LISTEN',
       'Address at which the gateway listens; if not set, the port of `OVERLAY_ADDRESS`, on the loopback interface if its host is a loopback name, otherwise on all',
-    ),
-  ),
+    )
+    .optional(),
   ctrlAddress: ctrlAddressSetting,
-  ctrlListen: setting.optional(
-    setting.address(
+  ctrlListen: setting
+    .address(
       'OVERLAY_CTRL_LISTEN',
       'Address at which this replica listens for routers; if not set, none. The launcher uses the port of `OVERLAY_CTRL_ADDRESS`, as with `OVERLAY_LISTEN`',
-    ),
-  ),
+    )
+    .optional(),
   adminUsername: setting.text(
     'OVERLAY_ADMIN_USERNAME',
     'User name of the first administrator; read at the first start only',
@@ -40,51 +40,50 @@ export const launcherSettings = {
       default: 'admin',
     },
   ),
-  adminPassword: setting.optional(
-    setting.secret(
+  adminPassword: setting
+    .secret(
       'OVERLAY_ADMIN_PASSWORD',
       'Password of the first administrator; generated if not set; read at the first start only',
       { min: 5 },
-    ),
-  ),
+    )
+    .optional(),
   uid: setting.number(
     'OVERLAY_UID',
     'User and group id of the processes if root starts the product; Postgres gets the next one. 0: they remain root',
     { min: 1, max: 2 ** 32 - 3, orZero: true, default: DEFAULT_UID },
   ),
-  databaseUrl: setting.optional(
-    setting.url('DATABASE_URL', 'Database and its owner; if not set, the launcher starts a Postgres', {
-      schemes: ['postgres', 'postgresql'],
-    }),
-  ),
-  natsUrl: setting.optional(
-    setting.url(
+  databaseUrl: setting
+    .url('DATABASE_URL', 'Database and its owner; if not set, the launcher starts a Postgres', [
+      'postgres',
+      'postgresql',
+    ])
+    .optional(),
+  natsUrl: setting
+    .url(
       'NATS_URL',
       'NATS server, or several of a cluster, separated by commas; if not set, the launcher runs a bus',
-      {
-        schemes: ['nats', 'tls'],
-        isList: true,
-      },
-    ),
-  ),
+      ['nats', 'tls'],
+      { isList: true },
+    )
+    .optional(),
   ...providedKeySettings,
   ...tokenKeySettings,
   trustDomain: trustDomainSetting,
   databaseTls: databaseTlsSetting,
   natsTls: natsTlsSetting,
-  snapshots: setting.optional(
-    setting.text(
+  snapshots: setting
+    .text(
       'OVERLAY_SNAPSHOTS',
       'Directory of [snapshots](operations.md#snapshots), the same for all services; with the launcher, by default in `OVERLAY_HOME`',
-    ),
-  ),
+    )
+    .optional(),
   console: consoleSetting,
-  metricsAddress: setting.optional(
-    setting.address(
+  metricsAddress: setting
+    .address(
       'OVERLAY_METRICS_ADDRESS',
       'Address of health and metrics of all processes; keep it private. If not set, `127.0.0.1:9962`, or a free port if it is taken',
-    ),
-  ),
+    )
+    .optional(),
   grpcHealthListen: processSettings.grpcHealthListen,
   logLevel: processSettings.logLevel,
   logFormat: processSettings.logFormat,

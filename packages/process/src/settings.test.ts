@@ -5,10 +5,10 @@ const settings = {
   listen: setting.address('LISTEN', 'where it listens'),
   replicas: setting.number('REPLICAS', 'how many', { default: 2, min: 1, max: 9 }),
   password: setting.secret('PASSWORD', 'first password', { min: 5 }),
-  verbose: setting.flag('VERBOSE', 'say more', { default: false }),
+  verbose: setting.flag('VERBOSE', 'say more'),
   format: setting.oneOf('FORMAT', 'of lines', ['json', 'text'], { default: 'json' }),
-  database: setting.url('DATABASE', 'rows', { schemes: ['postgres'] }),
-  name: setting.optional(setting.text('NAME', 'of this one')),
+  database: setting.url('DATABASE', 'rows', ['postgres']),
+  name: setting.text('NAME', 'of this one').optional(),
 }
 const good = { LISTEN: '[::1]:80', PASSWORD: 'abcdef', DATABASE: 'postgres://u:geheim@h/d', VERBOSE: 'true' }
 
@@ -47,7 +47,7 @@ test('a URL of a server names one host, also with a comma in its password, and a
     expect(database.parse(url)).toBe(url)
   for (const url of ['postgres://u:p@h1:5432,h2:5432/d?target_session_attrs=read-write', 'postgres://h1,h2'])
     expect(() => database.parse(url)).toThrow('names several hosts: name one address')
-  const list = setting.url('NATS', 'servers', { schemes: ['nats'], isList: true })
+  const list = setting.url('NATS', 'servers', ['nats'], { isList: true })
   expect(list.parse('nats://a:4222,nats://b:4222')).toBe('nats://a:4222,nats://b:4222')
 })
 
@@ -95,7 +95,7 @@ test('the table has one row for a variable that several programs read', () => {
     settingsTable({
       gateway: { listen, replicas },
       policy: { listen, name },
-      migrate: { listen: setting.optional(listen) },
+      migrate: { listen: listen.optional() },
     }),
   ).toBe(
     [

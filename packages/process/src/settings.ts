@@ -8,6 +8,8 @@ export interface Setting<T> {
   readonly otherwise: string | undefined // for the table; undefined: it must be set
   /** `undefined`: it is not set. Throws an Error that says what is wrong, without the value. */
   parse(text: string | undefined): T
+  /** The same setting, but it may be absent. */
+  optional(): Setting<T | undefined>
 }
 
 export type Settings = Readonly<Record<string, Setting<unknown>>>
@@ -64,22 +66,19 @@ export function settingsTable(programs: Readonly<Record<string, Settings>>): str
   return ['| Variable | Default | Meaning | Read by |', '|---|---|---|---|', ...lines, ''].join('\n')
 }
 
-interface Options<T> {
-  readonly default?: T
+interface Options {
+  readonly default?: string | number | boolean
 }
 
-const plain = { secret: false }
-
 export const setting = {
-  text: (env: string, about: string, options: Options<string> = {}): Setting<string> =>
-    declare(env, about, plain, options, (text) => text),
+  /** Of any type. `convert` throws an Error that says what is wrong, without the value. */
+  parsed: declare,
+
+  text: (env: string, about: string, options?: Options) => declare(env, about, (text) => text, options),
 
   /** Never shown, also not when it is refused. */
-  secret: (env: string, about: string, { min = 1, ...options }: Options<string> & { min?: number } = {}) =>
-    declare(env, about, { secret: true }, options, (text) => {
-      if (text.length < min) throw new Error(`must have at least ${min} characters`)
-      return text
-    }),
+  secret: (env: string, about: string, { min = 1 } = {}) =>
+    declare(env, about, (text) => requireLength(text, min), { isSecret: true }),
 
   number: (
     env: string,
@@ -89,36 +88,33 @@ export const setting = {
       max = Number.MAX_SAFE_INTEGER,
       orZero = false,
       ...options
-    }: Options<number> & { min?: number; max?: number; orZero?: boolean } = {},
-  ): Setting<number> =>
-    declare(env, about, plain, options, (text) => {
+    }: Options & { min?: number; max?: number; orZero?: boolean } = {},
+  ) => {
+    const convert = (text: string): number => {
       const value = Number(text)
       if (orZero && value === 0) return value
       if (!Number.isInteger(value) || value < min || value > max)
         throw new Error(`must be ${orZero ? '0 or ' : ''}a whole number from ${min} to ${max}`)
       return value
-    }),
+    }
+    return declare(env, about, convert, options)
+  },
 
-  flag: (env: string, about: string, options: Options<boolean> = {}): Setting<boolean> =>
-    declare(env, about, plain, options, (text) => {
-      if (text !== 'true' && text !== 'false') throw new Error('must be true or false')
-      return text === 'true'
+  /** False by default. */
+  flag: (env: string, about: string) =>
+    declare(env, about, (text) => oneOf(text, ['true', 'false'], 'true or false') === 'true', {
+      default: false,
     }),
 
   oneOf: <const V extends string>(
     env: string,
     about: string,
     values: readonly V[],
-    options: Options<NoInfer<V>> = {},
-  ): Setting<V> =>
-    declare(env, about, plain, options, (text) => {
-      const value = values.find((v) => v === text)
-      if (value === undefined) throw new Error(`must be one of ${values.join(', ')}`)
-      return value
-    }),
+    options?: { readonly default: NoInfer<V> },
+  ): Setting<V> => declare(env, about, (text) => oneOf(text, values), options),
 
   /** `host:port`; an IPv6 host stands in brackets. */
-  address: checked(splitAddress),
+  address: checked((text) => splitAddress(text)),
 
   /** Of a service: `host:port`, or `unix:/path` on one machine. */
   endpoint: checked(checkEndpoint),
@@ -127,62 +123,89 @@ export const setting = {
   endpoints: checked((text) => {
     for (const entry of text.split(',')) {
       const endpoint = entry.trim()
-      if (endpoint.startsWith('dns:')) checkNamed(endpoint)
+      if (endpoint.startsWith('dns:')) splitAddress(endpoint.slice('dns:'.length), 'dns:host:port')
       else checkEndpoint(endpoint)
     }
   }),
 
   /** IP addresses and networks (`10.0.0.0/8`), separated by commas. */
-  networks: (env: string, about: string): Setting<BlockList> =>
-    declare<BlockList>(env, about, plain, {}, (text) => {
-      const list = new BlockList()
-      for (const network of text.split(',')) addNetwork(list, network.trim())
-      return list
-    }),
+  networks: (env: string, about: string) => declare(env, about, networksIn),
 
   /**
    * May hold a password, so it is treated as a secret.
-   * @param options.isList several URLs may be separated by commas
+   * @param isList several URLs may be separated by commas
    */
-  url: (
-    env: string,
-    about: string,
-    {
-      schemes,
-      isList = false,
-      ...options
-    }: Options<string> & { schemes: readonly string[]; isList?: boolean },
-  ): Setting<string> =>
-    declare(env, about, { secret: true }, options, (text) => {
-      for (const url of isList ? text.split(',') : [text]) {
-        if (!schemes.some((scheme) => url.trim().startsWith(`${scheme}://`)))
-          throw new Error(`must be a URL that begins with ${schemes.map((s) => `${s}://`).join(' or ')}`)
-        if (!isList && severalHosts.test(url))
-          throw new Error(
-            'names several hosts: name one address, which leads to the server that takes writes',
-          )
-        if (!URL.canParse(url.trim()))
-          throw new Error(
-            "is not a valid URL: it is scheme://user:password@host:port/name, and special characters of the password are percent-encoded ('@' is %40, '/' is %2F)",
-          )
-      }
-      return text
-    }),
+  url: (env: string, about: string, schemes: readonly string[], { isList = false } = {}) =>
+    declare(env, about, (text) => checkUrl(text, schemes, isList), { isSecret: true }),
+}
 
-  /** The same setting, but it may be absent. */
-  optional: <T>({ parse, ...rest }: Setting<T>): Setting<T | undefined> => ({
-    ...rest,
+function declare<T>(
+  env: string,
+  about: string,
+  convert: (text: string) => T,
+  { default: value, isSecret = false }: Options & { readonly isSecret?: boolean } = {},
+): Setting<T> {
+  const otherwise = value === undefined ? undefined : String(value)
+  const own = { env, about, secret: isSecret }
+  const optional = (): Setting<T | undefined> => ({
+    ...own,
     otherwise: '',
-    parse: (text) => (text === undefined ? undefined : parse(text)),
-  }),
+    parse: (text) => (text === undefined ? undefined : convert(text)),
+    optional,
+  })
+  const parse = (text = otherwise): T => {
+    if (text === undefined) throw new Error('is not set')
+    return convert(text)
+  }
+  return { ...own, otherwise, parse, optional }
 }
 
 function checked(check: (text: string) => unknown) {
-  return (env: string, about: string, options: Options<string> = {}): Setting<string> =>
-    declare(env, about, plain, options, (text) => {
-      check(text)
-      return text
-    })
+  return (env: string, about: string, options?: Options): Setting<string> =>
+    declare(
+      env,
+      about,
+      (text) => {
+        check(text)
+        return text
+      },
+      options,
+    )
+}
+
+function requireLength(text: string, min: number): string {
+  if (text.length < min) throw new Error(`must have at least ${min} characters`)
+  return text
+}
+
+function oneOf<V extends string>(
+  text: string,
+  values: readonly V[],
+  named = `one of ${values.join(', ')}`,
+): V {
+  const value = values.find((v) => v === text)
+  if (value === undefined) throw new Error(`must be ${named}`)
+  return value
+}
+
+function checkUrl(text: string, schemes: readonly string[], isList: boolean): string {
+  for (const url of isList ? text.split(',') : [text]) {
+    if (!schemes.some((scheme) => url.trim().startsWith(`${scheme}://`)))
+      throw new Error(`must be a URL that begins with ${schemes.map((s) => `${s}://`).join(' or ')}`)
+    if (!isList && severalHosts.test(url))
+      throw new Error('names several hosts: name one address, which leads to the server that takes writes')
+    if (!URL.canParse(url.trim()))
+      throw new Error(
+        "is not a valid URL: it is scheme://user:password@host:port/name, and special characters of the password are percent-encoded ('@' is %40, '/' is %2F)",
+      )
+  }
+  return text
+}
+
+function networksIn(text: string): BlockList {
+  const list = new BlockList()
+  for (const network of text.split(',')) addNetwork(list, network.trim())
+  return list
 }
 
 function addNetwork(list: BlockList, text: string): void {
@@ -194,51 +217,19 @@ function addNetwork(list: BlockList, text: string): void {
   list.addSubnet(address, prefix, version === 6 ? 'ipv6' : 'ipv4')
 }
 
-function declare<T>(
-  env: string,
-  about: string,
-  { secret }: { readonly secret: boolean },
-  options: Options<T>,
-  convert: (text: string) => T,
-): Setting<T> {
-  const otherwise = options.default
-  return {
-    env,
-    about,
-    secret,
-    otherwise: otherwise === undefined ? undefined : String(otherwise),
-    parse(text) {
-      if (text !== undefined) return convert(text)
-      if (otherwise === undefined) throw new Error('is not set')
-      return otherwise
-    },
-  }
-}
-
 function checkEndpoint(text: string): void {
-  if (text.startsWith('unix:')) {
-    if (!/^unix:\/[^,]+$/.test(text)) throw new Error('must be unix:/path, without a comma')
-  } else
-    try {
-      splitAddress(text)
-    } catch {
-      throw new Error('must be host:port or unix:/path')
-    }
+  if (!text.startsWith('unix:')) splitAddress(text, 'host:port or unix:/path')
+  else if (!/^unix:\/[^,]+$/.test(text)) throw new Error('must be unix:/path, without a comma')
 }
 
-function checkNamed(text: string): void {
-  try {
-    splitAddress(text.slice('dns:'.length))
-  } catch {
-    throw new Error('must be dns:host:port')
-  }
-}
-
-export function splitAddress(address: string): { readonly host: string; readonly port: number } {
+export function splitAddress(
+  address: string,
+  form = 'host:port',
+): { readonly host: string; readonly port: number } {
   const [, v6, name, digits] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s/]+)):(\d{1,5})$/i.exec(address) ?? []
   const host = v6 ?? name
   const port = Number(digits)
-  if (host === undefined || !(port <= 65_535)) throw new Error('must be host:port')
+  if (host === undefined || !(port <= 65_535)) throw new Error(`must be ${form}`)
   return { host, port }
 }
 

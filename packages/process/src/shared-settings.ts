@@ -2,29 +2,29 @@ import type { Service } from '@overlay/model'
 import { type Setting, setting } from './settings.js'
 import { tracingSettings } from './tracing-settings.js'
 
-export const natsTlsSetting = setting.optional(
-  setting.text(
+export const natsTlsSetting = setting
+  .text(
     'OVERLAY_NATS_TLS',
     'Directory with the same files for [NATS](operations.md#external-nats); TLS is then required',
-  ),
-)
+  )
+  .optional()
 
-export const databaseTlsSetting = setting.optional(
-  setting.text(
+export const databaseTlsSetting = setting
+  .text(
     'OVERLAY_DATABASE_TLS',
     'Directory with [certificates for Postgres](operations.md#tls-to-postgres): `ca.crt`, and `tls.crt` with `tls.key` if the server requires one',
-  ),
-)
+  )
+  .optional()
 
 /** The settings of all processes. */
 export const processSettings = {
   opsListen: setting.address('OVERLAY_OPS_LISTEN', 'Address of health checks and metrics; keep it private'),
-  grpcHealthListen: setting.optional(
-    setting.address(
+  grpcHealthListen: setting
+    .address(
       'OVERLAY_GRPC_HEALTH_LISTEN',
       'Address of the [gRPC health service](operations.md#health-and-metrics) in plain text; keep it private',
-    ),
-  ),
+    )
+    .optional(),
   tls: setting.text(
     'OVERLAY_TLS',
     'Directory with the certificate of the process: `tls.crt`, with the name of its service as DNS name and for both sides of connections, `tls.key` and `ca.crt`. Read again when they change',
@@ -53,12 +53,12 @@ export const connectionSettings = {
     'The same for one IPv4 address or IPv6 /64 network',
     { min: 1, default: 5000 },
   ),
-  proxyProtocolFrom: setting.optional(
-    setting.networks(
+  proxyProtocolFrom: setting
+    .networks(
       'OVERLAY_PROXY_PROTOCOL_FROM',
       'Addresses and networks (`10.0.0.0/8`) of balancers that send the PROXY protocol, separated by commas. List only those that always send it; through others, clients can claim any address',
-    ),
-  ),
+    )
+    .optional(),
 }
 
 /** Further settings of all processes with a schema. */
@@ -70,29 +70,28 @@ export const serviceSettings = {
     orZero: true,
     default: 90,
   }),
-  databaseUrl: setting.url('DATABASE_URL', 'Database, with the role of the process', {
-    schemes: ['postgres', 'postgresql'],
-  }),
+  databaseUrl: setting.url('DATABASE_URL', 'Database, with the role of the process', [
+    'postgres',
+    'postgresql',
+  ]),
   databaseTls: databaseTlsSetting,
   natsUrl: setting.url(
     'NATS_URL',
     'NATS server for notifications between replicas, or several of a cluster, separated by commas',
-    {
-      schemes: ['nats', 'tls'],
-      isList: true,
-    },
+    ['nats', 'tls'],
+    { isList: true },
   ),
   natsTls: natsTlsSetting,
   rpcListen: setting.endpoint(
     'OVERLAY_RPC_LISTEN',
     'Address for calls from other processes: `host:port`, or `unix:/path` on one machine',
   ),
-  snapshots: setting.optional(
-    setting.text(
+  snapshots: setting
+    .text(
       'OVERLAY_SNAPSHOTS',
       'Directory of database snapshots, the same for all services. Without it, snapshots are refused',
-    ),
-  ),
+    )
+    .optional(),
 }
 
 export const keySecretSetting = setting.secret(
@@ -131,12 +130,9 @@ export const ctrlAddressSetting = setting.address(
   { default: 'localhost:6262' },
 )
 
-export const consoleSetting = setting.optional(
-  setting.text(
-    'OVERLAY_CONSOLE',
-    'Directory of a built [web console](operations.md#web-console), served at `/zac/`',
-  ),
-)
+export const consoleSetting = setting
+  .text('OVERLAY_CONSOLE', 'Directory of a built [web console](operations.md#web-console), served at `/zac/`')
+  .optional()
 
 /** The addresses of the replicas of another service. */
 export const peersSetting = (service: Service): Setting<string> =>

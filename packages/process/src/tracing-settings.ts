@@ -1,4 +1,4 @@
-import { type Setting, setting } from './settings.js'
+import { setting } from './settings.js'
 
 const samplers = [
   ...(['always_on', 'always_off', 'traceidratio'] as const),
@@ -11,71 +11,64 @@ const schemes = ['http', 'https']
 
 /** By the names of OpenTelemetry. The library reads further ones by itself. */
 export const tracingSettings = {
-  otlpEndpoint: setting.optional(
-    setting.url(
+  otlpEndpoint: setting
+    .url(
       'OTEL_EXPORTER_OTLP_ENDPOINT',
       'OpenTelemetry collector of [traces](telemetry.md#traces), such as `http://collector:4318`; if not set, none are recorded',
-      { schemes },
-    ),
-  ),
-  otlpTracesEndpoint: setting.optional(
-    setting.url('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'The same as a complete URL; it takes precedence', {
       schemes,
-    }),
-  ),
+    )
+    .optional(),
+  otlpTracesEndpoint: setting
+    .url('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'The same as a complete URL; it takes precedence', schemes)
+    .optional(),
   otlpProtocol: setting.oneOf(
     'OTEL_EXPORTER_OTLP_PROTOCOL',
     'Protocol of the collector; others are not supported',
     ['http/protobuf'],
     { default: 'http/protobuf' },
   ),
-  otlpHeaders: setting.optional(
-    pairs(
+  otlpHeaders: setting
+    .parsed(
       'OTEL_EXPORTER_OTLP_HEADERS',
       'Headers for the collector, such as credentials: `name=value`, percent-encoded, separated by commas',
-      true,
-    ),
-  ),
+      pairs,
+      { isSecret: true },
+    )
+    .optional(),
   otlpTimeoutMs: setting.number(
     'OTEL_EXPORTER_OTLP_TIMEOUT',
     'Milliseconds for sending spans, with repetitions, also when a process stops',
     { min: 100, max: 10_000, default: 3000 },
   ),
-  otelServiceName: setting.optional(
-    setting.text(
+  otelServiceName: setting
+    .text(
       'OTEL_SERVICE_NAME',
       'Name of the process in traces; if not set, `overlay`, or `overlay-gateway` and so on. With the launcher, all processes have this name',
-    ),
-  ),
-  otelResource: setting.optional(
-    pairs('OTEL_RESOURCE_ATTRIBUTES', 'Further attributes of the process, in the same form', false),
-  ),
+    )
+    .optional(),
+  otelResource: setting
+    .parsed('OTEL_RESOURCE_ATTRIBUTES', 'Further attributes of the process, in the same form', pairs)
+    .optional(),
   otelSampler: setting.oneOf(
     'OTEL_TRACES_SAMPLER',
     'Which requests are traced. The default follows the decision of clients that send `traceparent`',
     samplers,
     { default: 'parentbased_always_on' },
   ),
-  otelSamplerRatio: ratio(
+  otelSamplerRatio: setting.parsed(
     'OTEL_TRACES_SAMPLER_ARG',
     'Share of requests that the `…traceidratio` samplers trace, from 0 to 1',
+    ratio,
+    { default: 1 },
   ),
-  otelDisabled: setting.flag('OTEL_SDK_DISABLED', 'Record no traces', {
-    default: false,
-  }),
+  otelDisabled: setting.flag('OTEL_SDK_DISABLED', 'Record no traces'),
 }
 
-function pairs(env: string, about: string, isSecret: boolean): Setting<Readonly<Record<string, string>>> {
-  const { parse, ...rest } = isSecret ? setting.secret(env, about) : setting.text(env, about)
-  return {
-    ...rest,
-    parse(text) {
-      try {
-        return Object.fromEntries(parse(text).split(',').map(pair))
-      } catch {
-        throw new Error('must be name=value, percent-encoded, separated by commas')
-      }
-    },
+function pairs(text: string): Readonly<Record<string, string>> {
+  try {
+    return Object.fromEntries(text.split(',').map(pair))
+  } catch {
+    throw new Error('must be name=value, percent-encoded, separated by commas')
   }
 }
 
@@ -85,14 +78,8 @@ function pair(text: string): [string, string] {
   return [decodeURIComponent(name), decodeURIComponent(value)]
 }
 
-function ratio(env: string, about: string): Setting<number> {
-  const { parse, ...rest } = setting.text(env, about, { default: '1' })
-  return {
-    ...rest,
-    parse(text) {
-      const value = Number(parse(text))
-      if (!(value >= 0 && value <= 1)) throw new Error('must be a number from 0 to 1')
-      return value
-    },
-  }
+function ratio(text: string): number {
+  const value = Number(text)
+  if (!(value >= 0 && value <= 1)) throw new Error('must be a number from 0 to 1')
+  return value
 }

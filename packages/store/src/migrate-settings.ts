@@ -8,14 +8,14 @@ import {
 import { services } from './postgres/prepare-and-migrate.js'
 import type { ServiceSchema } from './postgres/schemas.js'
 
-const postgres = { schemes: ['postgres', 'postgresql'] }
+const postgres = ['postgres', 'postgresql']
 
 /** What `migrate` reads from its environment. */
 export const migrateSettings = {
   databaseUrl: setting.url('DATABASE_URL', 'Database, with its owner', postgres),
   databaseTls: databaseTlsSetting,
   // of pki: nothing is written into a database whose keys it does not open
-  keySecret: setting.optional(keySecretSetting),
+  keySecret: keySecretSetting.optional(),
   logLevel: processSettings.logLevel,
   logFormat: processSettings.logFormat,
   identityUrl: urlOf('identity'),

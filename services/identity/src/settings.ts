@@ -23,11 +23,11 @@ export const initSettings = {
   username: setting.text('OVERLAY_ADMIN_USERNAME', 'User name of the first administrator', {
     default: 'admin',
   }),
-  password: setting.optional(
-    setting.secret('OVERLAY_ADMIN_PASSWORD', 'Its password; generated and printed once if not set', {
+  password: setting
+    .secret('OVERLAY_ADMIN_PASSWORD', 'Its password; generated and printed once if not set', {
       min: 5,
-    }),
-  ),
+    })
+    .optional(),
 }
 
 /** Everything that this process reads from its environment. */
@@ -95,25 +95,23 @@ export const identitySettings = {
   tokensWithoutExpiry: setting.flag(
     'OVERLAY_TOKENS_WITHOUT_EXPIRY',
     'Accept external tokens without `exp`. They never expire',
-    { default: false },
   ),
   jwksHttp: setting.flag(
     'OVERLAY_JWKS_HTTP',
     'Fetch these keys from http addresses, too. An attacker who changes that traffic can log in as any identity',
-    { default: false },
   ),
-  jwksNetworks: setting.optional(
-    setting.networks(
+  jwksNetworks: setting
+    .networks(
       'OVERLAY_JWKS_NETWORKS',
       'Private networks (`10.1.0.0/16`, `127.0.0.1`) from which these keys may be fetched, besides public addresses',
-    ),
-  ),
-  jwksAuthorities: setting.optional(
-    setting.text(
+    )
+    .optional(),
+  jwksAuthorities: setting
+    .text(
       'OVERLAY_JWKS_CA',
       'PEM file with authorities to trust for keys of external JWT signers, besides public ones',
-    ),
-  ),
+    )
+    .optional(),
 }
 
 export type IdentitySettings = Values<typeof identitySettings>

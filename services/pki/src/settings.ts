@@ -16,13 +16,13 @@ import { providedKeySettings } from './provided-keys/key-sources.js'
 export { providedKeySettings }
 
 /** The name of the network in SPIFFE ids. */
-export const trustDomainSetting = setting.optional({
-  ...setting.text(
+export const trustDomainSetting = setting
+  .parsed(
     'OVERLAY_TRUST_DOMAIN',
     'Name of the network in SPIFFE ids, such as `net.example`, [fixed with the first keys](operations.md#keys-of-your-own)',
-  ),
-  parse: (text = '') => trustDomainOfText(text),
-})
+    trustDomainOfText,
+  )
+  .optional()
 
 /** When the keys of tokens are replaced. */
 export const tokenKeySettings = {
@@ -32,13 +32,13 @@ export const tokenKeySettings = {
     'Time after which the key that signs tokens is replaced',
     { min: 1, max: 3650, default: 30 },
   ),
-  tokenKeysSince: setting.optional({
-    ...setting.text(
+  tokenKeysSince: setting
+    .parsed(
       'OVERLAY_TOKEN_KEYS_SINCE',
       'For emergencies: a time such as `2026-01-31T12:00:00Z`. Older keys of tokens are removed at the start, and their tokens become invalid',
-    ),
-    parse: (text = '') => timeIn(text),
-  }),
+      timeIn,
+    )
+    .optional(),
 }
 
 const minutes = { min: 5, max: 525_600, default: 180 }
@@ -63,14 +63,12 @@ export const pkiSettings = {
   ...initSettings,
   identityPeers: peersSetting('identity'),
   sessionsPeers: peersSetting('sessions'),
-  routerNames: {
-    ...setting.text(
-      'OVERLAY_ROUTER_NAMES',
-      'Hosts that certificates of routers may contain, separated by commas: `*.example.org`, `[name].example.org`, `[id].example.org`, `10.0.0.0/8`; empty: all except those of the product. Exact ones, and those with `[name]` or `[id]`, may be wildcards or belong to several routers',
-      { default: '' },
-    ),
-    parse: (text = '') => namePatternsIn(text),
-  },
+  routerNames: setting.parsed(
+    'OVERLAY_ROUTER_NAMES',
+    'Hosts that certificates of routers may contain, separated by commas: `*.example.org`, `[name].example.org`, `[id].example.org`, `10.0.0.0/8`; empty: all except those of the product. Exact ones, and those with `[name]` or `[id]`, may be wildcards or belong to several routers',
+    namePatternsIn,
+    { default: '' },
+  ),
   identityMinutes: setting.number(
     'OVERLAY_ENROLLMENT_MINUTES',
     'Default lifetime of an enrollment of an identity',

@@ -2,14 +2,14 @@ import { setting, type Values } from '@overlay/process'
 import type { KeySource } from './read-key-files.js'
 
 const providedKey = (env: string, what: string) =>
-  setting.optional(
-    setting.text(
+  setting
+    .text(
       env,
       `[Your own](operations.md#keys-of-your-own) ${what}: a directory or a file; if not set, it is generated`,
-    ),
-  )
+    )
+    .optional()
 const passphraseFile = (env: string) =>
-  setting.optional(setting.text(`${env}_PASSPHRASE_FILE`, `File with the passphrase of \`${env}\``))
+  setting.text(`${env}_PASSPHRASE_FILE`, `File with the passphrase of \`${env}\``).optional()
 
 /** The keys that an operator provides. */
 export const providedKeySettings = {
