@@ -9,7 +9,7 @@ entries=
 for folder in gateway launcher services/*; do
   entries="$entries $folder/dist/main=$folder/src/main.ts"
 done
-entries="$entries launcher/dist/all-parts=launcher/src/all-parts.ts"
+entries="$entries launcher/dist/all-components=launcher/src/all-components.ts"
 # Of each process, and loaded only if it records traces.
 for folder in gateway launcher services/*; do
   entries="$entries $folder/dist/tracing-sdk=packages/process/src/tracing/tracing-sdk.ts"

@@ -7,7 +7,7 @@ import { services } from '@overlay/store/postgres/prepare-and-migrate'
 import { type Admin, logInAsAdmin } from './admin.js'
 
 export interface NetworkOptions {
-  /** So many processes with all parts, in place of one process for each part. */
+  /** So many processes with all components, in place of one process for each component. */
   readonly replicas?: number
   readonly gateways?: number
   readonly identities?: number

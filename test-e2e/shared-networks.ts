@@ -9,7 +9,7 @@ import { openReset, type Reset } from './reset.js'
 // Lends networks to files of tests: shared-networks.ts SOCKET. A connection is a lease. It sends a request and receives
 // what is to be known of the network, a line of JSON each. After its end, the network is reset for the next file.
 
-/** One process of each part. Hashes of passwords take a tenth of their usual time. */
+/** One process of each component. Hashes of passwords take a tenth of their usual time. */
 const layout = {
   env: { OVERLAY_PASSWORD_MEMORY_KIB: '3072', OVERLAY_PASSWORD_PASSES: '1' },
 }

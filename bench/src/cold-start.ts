@@ -3,7 +3,7 @@ import { samplesOf } from '@overlay/launcher/testing'
 import type { Api } from './api.js'
 import { openSessions } from './open-sessions.js'
 import { processOf } from './processor-time.js'
-import { parts, productOf } from './product.js'
+import { components, productOf } from './product.js'
 import { digits } from './report.js'
 import type { Side } from './turns.js'
 
@@ -15,7 +15,7 @@ const QUIET_MS = 1000
 const quietCpuMs = 60
 const LONGEST_MS = 600_000
 
-/** Opens sessions, then kills the process of one part after the other, and prints what its successor takes to start. */
+/** Opens sessions, then kills the process of one component after the other, and prints what its successor takes to start. */
 export async function measureColdStart(
   sides: readonly Side[],
   repeat: number,
@@ -27,21 +27,21 @@ export async function measureColdStart(
     const opened = await openSessions(side, sessionsOpen, perIdentity, servicesOf)
     print(`${side.name}: ${opened} sessions opened`)
     for (let round = 0; round < repeat; round++)
-      for (const part of parts) print(`${side.name}: ${await startOf(side, part)}`)
+      for (const component of components) print(`${side.name}: ${await startOf(side, component)}`)
   }
 }
 
-async function startOf({ running }: Side, part: string): Promise<string> {
+async function startOf({ running }: Side, component: string): Promise<string> {
   const { pids, metricsUrl } = productOf(running)
-  const find = () => processOf(pids, part)
+  const find = () => processOf(pids, component)
   const former = find()
-  if (!former) throw new Error(`${part} has no process of its own: use --separate 1`)
+  if (!former) throw new Error(`${component} has no process of its own: use --separate 1`)
   process.kill(former.pid, 'SIGKILL')
   const started = performance.now()
   const since = (): number => performance.now() - started
 
   for (let next = find(); ; next = find()) {
-    if (next && next.pid !== former.pid && (await isReady(metricsUrl, part))) break
+    if (next && next.pid !== former.pid && (await isReady(metricsUrl, component))) break
     await pauseUnlessLate(since(), LOOK_MS)
   }
   const readyMs = since()
@@ -50,8 +50,8 @@ async function startOf({ running }: Side, part: string): Promise<string> {
     await pauseUnlessLate(lastMs, QUIET_MS)
     const now = find()
     if (!last || !now || now.pid !== last.pid || now.ms - last.ms >= quietCpuMs) continue
-    const stopMs = await longestStopMs(metricsUrl, part)
-    return `${part}: ready after ${digits(readyMs)} ms, quiet after ${digits(lastMs)} ms, ${digits(last.ms)} ms of CPU, largest resident set ${digits(now.peakMib)} MiB, longest stop of the event loop ${digits(stopMs)} ms`
+    const stopMs = await longestStopMs(metricsUrl, component)
+    return `${component}: ready after ${digits(readyMs)} ms, quiet after ${digits(lastMs)} ms, ${digits(last.ms)} ms of CPU, largest resident set ${digits(now.peakMib)} MiB, longest stop of the event loop ${digits(stopMs)} ms`
   }
 }
 
@@ -60,17 +60,17 @@ async function pauseUnlessLate(waitedMs: number, ms: number): Promise<void> {
   await pause(ms)
 }
 
-async function isReady(metricsUrl: string, part: string): Promise<boolean> {
+async function isReady(metricsUrl: string, component: string): Promise<boolean> {
   const answer = await fetch(`${metricsUrl}/healthz/ready`)
   const { checks } = (await answer.json()) as { readonly checks: Readonly<Record<string, string>> }
-  return checks[part] === 'ok'
+  return checks[component] === 'ok'
 }
 
 /** Since its start: nothing else reads the metrics. */
-async function longestStopMs(metricsUrl: string, part: string): Promise<number> {
+async function longestStopMs(metricsUrl: string, component: string): Promise<number> {
   const text = await (await fetch(`${metricsUrl}/metrics`)).text()
   const samples = samplesOf(text, 'nodejs_eventloop_lag_max_seconds')
-  const sample = samples.find(({ labels }) => labels.includes(`process="${part}"`))
-  if (!sample) throw new Error(`${part} has no metric of the event loop`)
+  const sample = samples.find(({ labels }) => labels.includes(`process="${component}"`))
+  if (!sample) throw new Error(`${component} has no metric of the event loop`)
   return sample.value * 1000
 }

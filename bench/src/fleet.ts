@@ -54,7 +54,9 @@ export async function startFleet(
   const [times, connecting] = [timesOf(pids), performance.now()]
   const fleet = await connectFleet(identities, ctrlAddress)
   const seconds = (performance.now() - connecting) / 1000
-  const cpu = [...between(times, timesOf(pids))].map(([part, ms]) => `${part} ${(ms / count).toFixed(2)}`)
+  const cpu = [...between(times, timesOf(pids))].map(
+    ([component, ms]) => `${component} ${(ms / count).toFixed(2)}`,
+  )
   print(`${count} routers connected in ${seconds.toFixed(1)} s, CPU ms of each: ${cpu.join(', ')}`)
   await pause(SETTLE_MS)
   const kibOfEach = (memoryKib(pids, 'sessions') - kib) / count

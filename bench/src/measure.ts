@@ -12,7 +12,7 @@ export interface Round {
   readonly p99Ms: number
   /** CPU of all processes for one request; absent without process ids. */
   readonly cpuMs: number | undefined
-  readonly cpuMsByPart: Readonly<Record<string, number>>
+  readonly cpuMsByComponent: Readonly<Record<string, number>>
   readonly driverMs: number
   /** Processors that neither the controller nor this program used, on average. */
   readonly otherCores: number
@@ -52,7 +52,7 @@ function rates(
     p95Ms: percentile(95),
     p99Ms: percentile(99),
     cpuMs: used.size === 0 ? undefined : sumOf(used) / requests,
-    cpuMsByPart: Object.fromEntries([...used].map(([part, ms]) => [part, ms / requests])),
+    cpuMsByComponent: Object.fromEntries([...used].map(([component, ms]) => [component, ms / requests])),
     driverMs: driver / requests,
   }
 }

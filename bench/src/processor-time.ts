@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** CPU milliseconds since their start, by part of the product: 'gateway', 'postgres', … */
+/** CPU milliseconds since their start, by component of the product: 'gateway', 'postgres', … */
 export type Times = ReadonlyMap<string, number>
 
 const msPerTick = 10 // the unit of these times on Linux is 10 ms
@@ -14,8 +14,8 @@ interface Stat {
 export function timesOf(pids: readonly number[]): Times {
   const times = new Map<string, number>()
   for (const [pid, { ms }] of statsOf(pids)) {
-    const part = partOf(pid)
-    times.set(part, (times.get(part) ?? 0) + ms)
+    const component = componentOf(pid)
+    times.set(component, (times.get(component) ?? 0) + ms)
   }
   return times
 }
@@ -33,48 +33,49 @@ function statsOf(pids: readonly number[]): Map<number, Stat> {
   return new Map([...stats].filter(([pid]) => isIncluded(pid)))
 }
 
-/** The process of a part that has one: its CPU since its start, and its largest resident set. */
+/** The process of a component that has one: its CPU since its start, and its largest resident set. */
 export function processOf(
   pids: readonly number[],
-  part: string,
+  component: string,
 ): { readonly pid: number; readonly ms: number; readonly peakMib: number } | undefined {
   for (const [pid, { ms }] of statsOf(pids)) {
-    if (partOf(pid) !== part) continue
+    if (componentOf(pid) !== component) continue
     return { pid, ms, peakMib: kibIn(`${pid}/status`, 'VmHWM') / 1024 }
   }
   return undefined
 }
 
-/** Resident memory of all processes of a part, in KiB. */
-export function memoryKib(pids: readonly number[], part: string): number {
+/** Resident memory of all processes of a component, in KiB. */
+export function memoryKib(pids: readonly number[], component: string): number {
   let sum = 0
   for (const pid of statsOf(pids).keys()) {
-    if (partOf(pid) === part) sum += kibIn(`${pid}/status`, 'VmRSS')
+    if (componentOf(pid) === component) sum += kibIn(`${pid}/status`, 'VmRSS')
   }
   return sum
 }
 
-/** Proportional set size of all processes by part, in MiB: a page counts as its share for each process that maps it. */
+/** Proportional set size of all processes by component, in MiB: a page counts as its share for each process that maps it. */
 export function proportionalMib(pids: readonly number[]): Map<string, number> {
   const sizes = new Map<string, number>()
   for (const pid of statsOf(pids).keys()) {
-    const part = partOf(pid)
-    sizes.set(part, (sizes.get(part) ?? 0) + kibIn(`${pid}/smaps_rollup`, 'Pss') / 1024)
+    const component = componentOf(pid)
+    sizes.set(component, (sizes.get(component) ?? 0) + kibIn(`${pid}/smaps_rollup`, 'Pss') / 1024)
   }
   return sizes
 }
 
-/** The number of processes by part. */
+/** The number of processes by component. */
 export function processesOf(pids: readonly number[]): Map<string, number> {
   const counts = new Map<string, number>()
-  for (const pid of statsOf(pids).keys()) counts.set(partOf(pid), (counts.get(partOf(pid)) ?? 0) + 1)
+  for (const pid of statsOf(pids).keys())
+    counts.set(componentOf(pid), (counts.get(componentOf(pid)) ?? 0) + 1)
   return counts
 }
 
 export const sumOf = (times: Times): number => [...times.values()].reduce((sum, ms) => sum + ms, 0)
 
 export const between = (from: Times, to: Times): Times =>
-  new Map([...to].map(([part, ms]) => [part, ms - (from.get(part) ?? 0)]))
+  new Map([...to].map(([component, ms]) => [component, ms - (from.get(component) ?? 0)]))
 
 /** The time that all processors of the machine have worked. */
 export function machineMs(): number {
@@ -112,14 +113,14 @@ function statOf(pid: string): Stat | undefined {
   return { parent: Number(fields[1]), ms: ticks * msPerTick }
 }
 
-const partNames = new Map<number, string>()
+const componentNames = new Map<number, string>()
 
-function partOf(pid: number): string {
-  const cached = partNames.get(pid)
+function componentOf(pid: number): string {
+  const cached = componentNames.get(pid)
   if (cached) return cached
   const command = readProc(`${pid}/cmdline`) ?? ''
   const [, ours] = /(\w+)\/dist\/main\.js/.exec(command) ?? []
   const name = ours ?? readProc(`${pid}/comm`)?.trim() ?? 'ended'
-  partNames.set(pid, name)
+  componentNames.set(pid, name)
   return name
 }

@@ -26,7 +26,7 @@ export function productOf(running: RunningController | Product): Product {
 }
 
 const root = join(import.meta.dirname, '../..')
-export const parts = ['gateway', 'identity', 'pki', 'policy', 'sessions']
+export const components = ['gateway', 'identity', 'pki', 'policy', 'sessions']
 const START_MS = 300_000
 
 /** The parameters of the original, for comparable logins: argon2id, one pass over 3 MiB. */
@@ -35,7 +35,7 @@ const hashing = { OVERLAY_PASSWORD_MEMORY_KIB: '3072', OVERLAY_PASSWORD_PASSES: 
 export interface ProductOptions {
   /** Another checkout, which is built first; this project if absent. */
   readonly directory?: string
-  /** One process with all parts if absent. */
+  /** One process with all components if absent. */
   readonly layout?: Layout
 }
 
@@ -77,7 +77,9 @@ export async function startProduct({ directory, layout }: ProductOptions = {}): 
 }
 
 const processesOf = ({ count, isSeparate }: Layout): string[] =>
-  isSeparate ? ['--scale', parts.map((part) => `${part}=${count}`).join()] : ['--replicas', String(count)]
+  isSeparate
+    ? ['--scale', components.map((component) => `${component}=${count}`).join()]
+    : ['--replicas', String(count)]
 
 interface Launcher {
   readonly pid: number

@@ -52,7 +52,7 @@ export const linesFor = ({ name }: Scenario, sides: readonly Side[], turns: read
         ...cellsOf(at === 0 ? name : '', side.name, round),
         ...(ratios ? textOf(ratios) : ['', '']),
         round?.otherCores.toFixed(1) ?? '',
-        `${partsOf(round)}${failuresOf(rounds)}`,
+        `${componentsOf(round)}${failuresOf(rounds)}`,
       ])
     })
     .join('\n')
@@ -78,11 +78,11 @@ const textOf = ({ median, least, most }: Ratios): string[] => [
   `${digits(least)}–${digits(most)}`,
 ]
 
-function partsOf(round: Round | undefined): string {
-  return Object.entries(round?.cpuMsByPart ?? {})
+function componentsOf(round: Round | undefined): string {
+  return Object.entries(round?.cpuMsByComponent ?? {})
     .filter(([, ms]) => ms > 0.01)
     .sort(([, a], [, b]) => b - a)
-    .map(([part, ms]) => `${part} ${digits(ms)}`)
+    .map(([component, ms]) => `${component} ${digits(ms)}`)
     .join(', ')
 }
 

@@ -9,7 +9,7 @@ const SETTLE_SECONDS = 75
 const SECONDS = 30
 
 /**
- * Prints CPU and memory of each part of each controller while it has no requests, all at the same time: after it was
+ * Prints CPU and memory of each component of each controller while it has no requests, all at the same time: after it was
  * filled, and again after a restart where it was started here.
  */
 export async function measureRest(sides: readonly Side[], print: (line: string) => void): Promise<void> {
@@ -34,10 +34,10 @@ async function measureOnce(sides: readonly Side[], print: (line: string) => void
     const used = between(before[at] ?? new Map(), timesOf(running.pids))
     const [sizes, counts] = [proportionalMib(running.pids), processesOf(running.pids)]
     print(`${name}: ${digits(sumOf(used) / SECONDS)} ms/s, ${digits(sumOf(sizes))} MiB (proportional)`)
-    for (const [part, ms] of [...used].sort(([, a], [, b]) => b - a)) {
-      const processes = `${counts.get(part) ?? 0} process(es)`
+    for (const [component, ms] of [...used].sort(([, a], [, b]) => b - a)) {
+      const processes = `${counts.get(component) ?? 0} process(es)`
       print(
-        `  ${part.padEnd(16)} ${digits(ms / SECONDS)} ms/s, ${digits(sizes.get(part) ?? 0)} MiB, ${processes}`,
+        `  ${component.padEnd(16)} ${digits(ms / SECONDS)} ms/s, ${digits(sizes.get(component) ?? 0)} MiB, ${processes}`,
       )
     }
   }

@@ -7,7 +7,7 @@ import type { Bench, Scenario } from './scenario.js'
 
 /** A controller that is measured. */
 export interface Side {
-  /** 'ours', 'other', or 'of N' for that many processes of each part. */
+  /** 'ours', 'other', or 'of N' for that many processes of each component. */
   readonly name: string
   readonly bench: Bench
   readonly running: RunningController

@@ -1,7 +1,7 @@
 import { BlockList } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { boundedLines, openLog, readSettings, splitAddress } from '@overlay/process'
-import type { PartProcess } from '@overlay/process/component'
+import type { ComponentProcess } from '@overlay/process/component'
 import { grpcHealth, serveGrpcHealth } from '@overlay/process/grpc-health'
 import {
   type FetchKey,
@@ -56,7 +56,7 @@ const serverLimits = {
 }
 
 /** Runs a gateway until it is stopped. */
-export async function runGateway(env: NodeJS.ProcessEnv, process: PartProcess): Promise<void> {
+export async function runGateway(env: NodeJS.ProcessEnv, process: ComponentProcess): Promise<void> {
   const settings = readSettings(gatewaySettings, env)
   const log = openLog('gateway', { level: settings.logLevel, format: settings.logFormat })
   await using _tracing = await process.begin({ name: 'overlay-gateway', settings, log })

@@ -87,8 +87,10 @@ test('each service with keys has its own key secret, others have none', async ()
     const secretsInEnvironment = Object.entries(keySecrets).filter(([, secret]) =>
       environment.includes(String(secret)),
     )
-    const part = name.replace(/-\d$/, '')
-    expect(secretsInEnvironment.map(([service]) => service)).toEqual(part in keySecrets ? [part] : [])
+    const component = name.replace(/-\d$/, '')
+    expect(secretsInEnvironment.map(([service]) => service)).toEqual(
+      component in keySecrets ? [component] : [],
+    )
   }
 })
 

@@ -58,20 +58,20 @@ describe.skipIf(!canRunPods() && process.env.CI !== 'true')('the development ove
   })
 
   test('is scaled up and down, and no request fails', async () => {
-    const parts = ['gateway', 'policy', 'sessions']
+    const components = ['gateway', 'policy', 'sessions']
     for (const replicas of [3, 2])
       await underLoad(async () => {
-        for (const part of parts) cluster.workload(part).scale(replicas)
+        for (const component of components) cluster.workload(component).scale(replicas)
         await cluster.settled()
-        for (const part of parts) expect(cluster.endpoints(part).length).toBe(replicas)
+        for (const component of components) expect(cluster.endpoints(component).length).toBe(replicas)
       })
   })
 
   test.each([[['identity', 'sessions']], [['pki', 'policy', 'gateway']]])(
     'restarts %j, and no request fails',
-    (parts) =>
+    (components) =>
       underLoad(async () => {
-        const workloads = parts.map((part) => cluster.workload(part))
+        const workloads = components.map((component) => cluster.workload(component))
         const before = workloads.flatMap((workload) => workload.pods())
         for (const workload of workloads) workload.roll()
         await cluster.settled()

@@ -71,7 +71,7 @@ test('pods with a schema reach Postgres and NATS, and the others do not', async 
 
 test('autoscalers add and remove replicas by what they read from pods, and no request fails', async () => {
   printLogOnFailure()
-  const parts = ['gateway', 'policy', 'sessions']
+  const components = ['gateway', 'policy', 'sessions']
   const few = withTarget(objects, 'overlay_routers_connected', '1')
   const [gateway, policy, sessions] = await Promise.all([
     openAutoscaler(cluster, few, 'gateway'),
@@ -81,7 +81,7 @@ test('autoscalers add and remove replicas by what they read from pods, and no re
   async function expectReplicas(...counts: number[]): Promise<void> {
     await cluster.settled()
     await clients.round()
-    expect(parts.map((name) => cluster.endpoints(name).length)).toEqual(counts)
+    expect(components.map((name) => cluster.endpoints(name).length)).toEqual(counts)
     expect(cluster.problems).toEqual([])
   }
   const scrape = openScraper(objects)

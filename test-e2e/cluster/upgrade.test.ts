@@ -12,7 +12,7 @@ import { buildImage } from './image.js'
 import { canRunPods } from './pod-network.js'
 import { developmentObjects, logIn, startDevelopment, started } from './tested.js'
 
-const parts = [...services, 'gateway']
+const components = [...services, 'gateway']
 const NEXT = '29990101000000000_next'
 
 // namespaces and interfaces need root
@@ -64,7 +64,7 @@ describe.skipIf(!canRunPods() && process.env.CI !== 'true')('beside former build
 
   /** The names of running replicas whose logs have this message. */
   async function logged(message: string): Promise<readonly string[]> {
-    const pods = services.flatMap((part) => cluster.workload(part).pods())
+    const pods = services.flatMap((component) => cluster.workload(component).pods())
     const logs = await Promise.all(
       pods.map(async ({ name }) => ({
         name,
@@ -74,17 +74,18 @@ describe.skipIf(!canRunPods() && process.env.CI !== 'true')('beside former build
     return logs.filter(({ log }) => log.includes(`"${message}"`)).map(({ name }) => name)
   }
 
-  /** Replaces the replicas of a part. Clients work while those of both releases are in service. */
-  async function replace(part: string, objects: readonly KubernetesObject[]): Promise<void> {
-    const workload = cluster.workload(part)
+  /** Replaces the replicas of a component. Clients work while those of both releases are in service. */
+  async function replace(component: string, objects: readonly KubernetesObject[]): Promise<void> {
+    const workload = cluster.workload(component)
     const before = workload.pods()
     await cluster.apply(
       objects.filter(
-        ({ kind, metadata }) => kind === 'ConfigMap' || (kind !== 'NetworkPolicy' && metadata.name === part),
+        ({ kind, metadata }) =>
+          kind === 'ConfigMap' || (kind !== 'NetworkPolicy' && metadata.name === component),
       ),
     )
     await cluster.until(() => {
-      const ready = cluster.endpoints(part)
+      const ready = cluster.endpoints(component)
       const isMixed = ready.some((pod) => before.includes(pod)) && ready.some((pod) => !before.includes(pod))
       if (isMixed) workload.pause()
       return isMixed
@@ -95,23 +96,23 @@ describe.skipIf(!canRunPods() && process.env.CI !== 'true')('beside former build
     expect(cluster.problems).toEqual([])
   }
 
-  test('no request fails while the job migrates and one part after the other is upgraded', async () => {
+  test('no request fails while the job migrates and one component after the other is upgraded', async () => {
     expect(await revision()).toBe(release.slice(0, 12))
     await cluster.apply(current.filter(({ kind }) => ['ConfigMap', 'Job', 'NetworkPolicy'].includes(kind)))
     await cluster.settled()
     await clients.round()
-    for (const part of parts) await replace(part, current)
+    for (const component of components) await replace(component, current)
     await clients.round()
     expect(await revision()).not.toBe(release.slice(0, 12))
   })
 
-  test('no request fails while one part after the other goes back', async () => {
+  test('no request fails while one component after the other goes back', async () => {
     const newer = 'schema belongs to the next release'
     expect(await logged(newer)).toEqual([])
     await cluster.apply(former.filter(({ kind }) => kind === 'NetworkPolicy'))
-    for (const part of parts) await replace(part, former)
+    for (const component of components) await replace(component, former)
     await clients.round()
-    const replicas = services.flatMap((part) => cluster.workload(part).pods())
+    const replicas = services.flatMap((component) => cluster.workload(component).pods())
     expect(await logged(newer)).toEqual(replicas.map(({ name }) => name))
     expect(await revision()).toBe(release.slice(0, 12))
   })
@@ -120,7 +121,8 @@ describe.skipIf(!canRunPods() && process.env.CI !== 'true')('beside former build
   test('no request fails while everything is rolled to the commit before, and from it to this one', async () => {
     for (const objects of [before, current]) {
       const isApplied = ({ kind, metadata }: KubernetesObject): boolean =>
-        ['ConfigMap', 'NetworkPolicy'].includes(kind) || (kind !== 'Job' && parts.includes(metadata.name))
+        ['ConfigMap', 'NetworkPolicy'].includes(kind) ||
+        (kind !== 'Job' && components.includes(metadata.name))
       await cluster.apply(objects.filter(isApplied))
       await cluster.settled()
       await clients.round()

@@ -4,7 +4,7 @@ import { services } from '../../launcher/src/servers/schemas.js'
 
 const root = join(import.meta.dirname, '../..')
 const replacement = join(import.meta.dirname, 'entity.ts')
-const parts = ['gateway', ...services.map((service) => `services/${service}`)]
+const components = ['gateway', ...services.map((service) => `services/${service}`)]
 const banner = `
   import { createRequire as requireFrom } from 'node:module'
   const require = requireFrom(import.meta.url), __dirname = import.meta.dirname, __filename = import.meta.filename`
@@ -13,7 +13,10 @@ const banner = `
 export async function buildWithExtraField(): Promise<string> {
   await build({
     absWorkingDir: root,
-    entryPoints: parts.map((part) => ({ in: `${part}/src/main.ts`, out: `${part}/dist/main-extra-field` })),
+    entryPoints: components.map((component) => ({
+      in: `${component}/src/main.ts`,
+      out: `${component}/dist/main-extra-field`,
+    })),
     outdir: root,
     bundle: true,
     platform: 'node',

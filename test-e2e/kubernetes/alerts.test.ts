@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
-import { parts } from './workloads.js'
+import { components } from './workloads.js'
 
 // Prometheus itself says which alerts fire for series that are made up here: `promtool`, of its Debian package.
 
@@ -158,16 +158,16 @@ const cases: readonly Case[] = [
   {
     name: 'all components',
     series: Object.fromEntries(
-      parts.map((part) => [`up${labels({ component: part, process: `${part}-1` })}`, '1x60']),
+      components.map((component) => [`up${labels({ component, process: `${component}-1` })}`, '1x60']),
     ),
     fire: { OverlayNothingScraped: 0, OverlayComponentMissing: 0, OverlayProcessDown: 0 },
   },
   {
     name: 'a component without a process, in one of two namespaces',
     series: Object.fromEntries(
-      parts.flatMap((part) => [
-        [`up${labels({ component: part, process: `${part}-1` })}`, part === 'pki' ? '1x10' : '1x60'],
-        [`up${labels({ namespace: 'other', component: part, process: `${part}-1` })}`, '1x60'],
+      components.flatMap((component) => [
+        [`up${labels({ component, process: `${component}-1` })}`, component === 'pki' ? '1x10' : '1x60'],
+        [`up${labels({ namespace: 'other', component, process: `${component}-1` })}`, '1x60'],
       ]),
     ),
     at: '14m',

@@ -15,7 +15,7 @@ import { logInAsAdmin } from '../admin.js'
 
 const run = promisify(execFile)
 const root = join(import.meta.dirname, '../..')
-const parts = ['gateway', ...services] as const
+const components = ['gateway', ...services] as const
 
 let work: string
 let image: string
@@ -29,7 +29,11 @@ beforeAll(async () => {
   await writeCertificates(work)
   database = await newDatabase()
   bus = await testBus()
-  const names = ['api', ...parts.flatMap((part) => [`${part} ops`, `${part} rpc`]), 'routers']
+  const names = [
+    'api',
+    ...components.flatMap((component) => [`${component} ops`, `${component} rpc`]),
+    'routers',
+  ]
   ports = new Map(await Promise.all(names.map(async (name) => [name, await freePort()] as const)))
 })
 afterAll(async () => {
@@ -67,7 +71,7 @@ async function newDatabase(): Promise<
   }
 }
 
-/** A directory for each part, as the secrets of deploy/certificates.sh are mounted. */
+/** A directory for each component, as the secrets of deploy/certificates.sh are mounted. */
 async function writeCertificates(directory: string): Promise<void> {
   const { stdout } = await run('sh', ['deploy/certificates.sh'], { cwd: root })
   const secrets = parseAllDocuments(stdout).map((document) => document.toJS())
@@ -81,23 +85,25 @@ async function writeCertificates(directory: string): Promise<void> {
 
 const at = (name: string): string => `127.0.0.1:${ports.get(name)}`
 
-const keySecretOf = (part: string) => ({ OVERLAY_KEY_SECRET: `${part} 0123456789 0123456789 0123456789` })
+const keySecretOf = (component: string) => ({
+  OVERLAY_KEY_SECRET: `${component} 0123456789 0123456789 0123456789`,
+})
 const roleOf = (service: string): string => `${database.name}_${service}`
 
 /** The environment of a process. Without a home and a path, nothing of this machine is found. */
-const environmentOf = (part: (typeof parts)[number]): Record<string, string> => ({
+const environmentOf = (component: (typeof components)[number]): Record<string, string> => ({
   NATS_URL: bus.url,
   OVERLAY_ADDRESS: `localhost:${ports.get('api')}`,
-  OVERLAY_TLS: join(work, `${part}-tls`),
-  OVERLAY_OPS_LISTEN: at(`${part} ops`),
+  OVERLAY_TLS: join(work, `${component}-tls`),
+  OVERLAY_OPS_LISTEN: at(`${component} ops`),
   ...Object.fromEntries(
     services.map((service) => [`OVERLAY_${service.toUpperCase()}_PEERS`, at(`${service} rpc`)]),
   ),
-  ...(part === 'gateway'
+  ...(component === 'gateway'
     ? { OVERLAY_LISTEN: at('api') }
-    : { OVERLAY_RPC_LISTEN: at(`${part} rpc`), DATABASE_URL: database.urlOf(roleOf(part)) }),
-  ...(part === 'sessions' && { OVERLAY_CTRL_LISTEN: at('routers') }),
-  ...((part === 'pki' || part === 'identity') && keySecretOf(part)),
+    : { OVERLAY_RPC_LISTEN: at(`${component} rpc`), DATABASE_URL: database.urlOf(roleOf(component)) }),
+  ...(component === 'sessions' && { OVERLAY_CTRL_LISTEN: at('routers') }),
+  ...((component === 'pki' || component === 'identity') && keySecretOf(component)),
 })
 
 const start = (program: string, env: Record<string, string>, args: readonly string[] = []): ChildProcess =>
@@ -113,9 +119,9 @@ async function perform(program: string, env: Record<string, string>, args: reado
 }
 
 /** Fails with the output of a process that ends. */
-async function untilReady(part: string, child: ChildProcess): Promise<void> {
-  while ((await probeHealth(at(`${part} ops`), 'ready', 1000)) !== 200) {
-    if (child.exitCode !== null) throw new Error(`${part} has ended: ${child.stderr?.read()}`)
+async function untilReady(component: string, child: ChildProcess): Promise<void> {
+  while ((await probeHealth(at(`${component} ops`), 'ready', 1000)) !== 200) {
+    if (child.exitCode !== null) throw new Error(`${component} has ended: ${child.stderr?.read()}`)
     await pause(100)
   }
 }
@@ -130,7 +136,7 @@ const migration = (): Record<string, string> => ({
   ),
 })
 
-test('the image has the programs of all parts, migrations and native packages, and nothing else', async () => {
+test('the image has the programs of all components, migrations and native packages, and nothing else', async () => {
   const files = (await readdir(image, { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name).slice(image.length + 1))
@@ -229,23 +235,23 @@ test('all commands and processes run from the files of the image alone', async (
   const report = await command('services/identity/dist/admin-password.js', ofIdentity)
   const [, password = ''] = /^password +(\S+)$/m.exec(report) ?? []
 
-  const processes = parts.map((part) => ({
-    part,
+  const processes = components.map((component) => ({
+    component,
     child: start(
-      part === 'gateway' ? 'gateway/dist/main.js' : `services/${part}/dist/main.js`,
-      environmentOf(part),
+      component === 'gateway' ? 'gateway/dist/main.js' : `services/${component}/dist/main.js`,
+      environmentOf(component),
     ),
   }))
   try {
     const outputs = processes.map(({ child }) => child.stdout && text(child.stdout))
-    for (const { part, child } of processes) await untilReady(part, child)
+    for (const { component, child } of processes) await untilReady(component, child)
     const server = { addresses: [`localhost:${ports.get('api')}`], caPem }
     using admin = await logInAsAdmin(server, { username: 'admin', password }) // hashes with the native package
     expect(await admin.create('services', { name: 'wiki', encryptionRequired: true })).toMatch(/\w+/)
 
     const ends = processes.map(({ child }) => once(child, 'exit'))
     for (const { child } of processes) child.kill('SIGTERM')
-    expect(await Promise.all(ends)).toEqual(parts.map(() => [0, null]))
+    expect(await Promise.all(ends)).toEqual(components.map(() => [0, null]))
     for (const output of await Promise.all(outputs))
       for (const line of output?.trimEnd().split('\n') ?? []) expect(JSON.parse(line)).toHaveProperty('msg')
   } finally {

@@ -8,10 +8,10 @@ import { type KubernetesObject, render, unavailableAfter } from './kustomize.js'
 import { type Compare, readOperatorKinds } from './operator-kinds.js'
 import { validate } from './validate.js'
 import {
+  type Component,
+  components,
   environmentOf,
   ownWorkloadsIn,
-  type Part,
-  parts,
   secretsOf,
   settingsOf,
   type Workload,
@@ -90,14 +90,14 @@ describe.each(folders)('%s', (folder) => {
     expect(lines).toEqual([])
   })
 
-  test('starts each part once, with settings that its program has, all that it needs, and valid values', ({
+  test('starts each component once, with settings that its program has, all that it needs, and valid values', ({
     skip,
   }) => {
     if (unavailable) skip()
     const objects = objectsOf(folder)
     const workloads = ownWorkloadsIn(objects)
     expect(workloads.map(({ name }) => name.replace(/-\d.*$/, '')).sort()).toEqual(
-      [...parts, 'migrate'].sort(),
+      [...components, 'migrate'].sort(),
     )
     const containers = workloads.flatMap(({ containers }) => containers)
     const all = new Set(containers.flatMap((one) => Object.values(settingsOf(one)).map(({ env }) => env)))
@@ -122,9 +122,9 @@ describe.each(folders)('%s', (folder) => {
     const isOutside = folder === 'overlays/production'
     const tls = (server: string) => (isOutside ? [`${server}-tls`] : [])
     const servers = ['nats', ...tls('nats'), ...tls('database')]
-    const service = (part: Part, ...own: string[]) =>
-      [`${part}-tls`, `${part}-database`, ...servers, ...own].sort()
-    const databases = parts.slice(1).map((part) => `${part}-database`)
+    const service = (component: Component, ...own: string[]) =>
+      [`${component}-tls`, `${component}-database`, ...servers, ...own].sort()
+    const databases = components.slice(1).map((component) => `${component}-database`)
     const workloads = ownWorkloadsIn(objectsOf(folder))
     const actual = workloads.flatMap((workload) =>
       workload.containers.map((one) => [one.command[1], secretsOf(one, workload)] as const),
@@ -271,7 +271,9 @@ describe.each(folders)('%s', (folder) => {
 describe('in production', () => {
   const production = () => objectsOf('overlays/production')
 
-  test('each part has two or more replicas, and gives up at most one of them for maintenance', ({ skip }) => {
+  test('each component has two or more replicas, and gives up at most one of them for maintenance', ({
+    skip,
+  }) => {
     if (unavailable) skip()
     for (const { name, object } of processesIn(production())) {
       const [scaler] = ofKind(production(), 'HorizontalPodAutoscaler').filter(
@@ -309,10 +311,10 @@ describe('in production', () => {
     for (const { spec } of certificates) expect(issuers).toContain(spec.issuerRef.name)
     const [authority] = certificates.filter(({ spec }) => spec.isCA)
     expect(named(production(), 'Issuer', 'processes').spec.ca.secretName).toBe(authority?.spec.secretName)
-    for (const part of parts)
-      expect(named(production(), 'Certificate', part).spec).toMatchObject({
-        secretName: `${part}-tls`,
-        dnsNames: [part],
+    for (const component of components)
+      expect(named(production(), 'Certificate', component).spec).toMatchObject({
+        secretName: `${component}-tls`,
+        dnsNames: [component],
         usages: expect.arrayContaining(['server auth', 'client auth']),
         privateKey: { algorithm: 'ECDSA', rotationPolicy: 'Always' },
         issuerRef: { name: 'processes', kind: 'Issuer' },

@@ -3,7 +3,7 @@ import { methodTable } from '../../packages/rpc/src/method-table.js'
 import { peerNames } from '../../packages/rpc/src/peer-name.js'
 import { type KubernetesObject, render, unavailableAfter } from './kustomize.js'
 import { type NetworkPolicy, type Place, type Selector, selects } from './network-policy.js'
-import { environmentOf, ownWorkloadsIn, parts, settingsOf, workloadsIn } from './workloads.js'
+import { components, environmentOf, ownWorkloadsIn, settingsOf, workloadsIn } from './workloads.js'
 
 const folders = { development: 'overlays/development', production: 'overlays/production' }
 const rendered: Record<string, readonly KubernetesObject[]> = {}
@@ -54,11 +54,11 @@ const calls = [...methodTable].flatMap(([host, methods]) => {
   return [...new Set(lists.flat())].map((caller) => `${caller} > ${host}:7000`)
 })
 
-const services = parts.slice(1)
+const services = components.slice(1)
 const databases = [...services, 'migrate'].map((pod) => `${pod} > postgres:5432`)
 const buses = services.map((pod) => `${pod} > nats:4222`)
 const entrances = ['all > gateway:1280', 'all > sessions:6262']
-const metrics = parts.map((part) => `namespace monitoring > ${part}:9000`)
+const metrics = components.map((component) => `namespace monitoring > ${component}:9000`)
 const nameServers = (pods: readonly string[]) =>
   pods.flatMap((pod) => [`${pod} > namespace kube-system:53`, `${pod} > namespace kube-system:53 UDP`])
 const published = ['identity > 0.0.0.0/0 except private:443', 'identity > ::/0 except private:443']
@@ -81,7 +81,7 @@ test('every pod is cut off in both directions, but for what other policies allow
 
 test('processes may connect to those whose methods they call, to servers, and nothing else', ({ skip }) => {
   if (unavailable) skip()
-  const pods = [...parts, 'migrate', 'postgres', 'nats']
+  const pods = [...components, 'migrate', 'postgres', 'nats']
   expect([...allowedIn(objectsOf('development'), 'egress')].sort()).toEqual(
     [...calls, ...databases, ...buses, ...nameServers(pods), ...published].sort(),
   )
@@ -89,7 +89,7 @@ test('processes may connect to those whose methods they call, to servers, and no
     text.replace('postgres', '192.0.2.0/28').replace('nats', '192.0.2.16/28'),
   )
   expect([...allowedIn(objectsOf('production'), 'egress')].sort()).toEqual(
-    [...calls, ...outside, ...nameServers([...parts, 'migrate']), ...published].sort(),
+    [...calls, ...outside, ...nameServers([...components, 'migrate']), ...published].sort(),
   )
 })
 

@@ -2,8 +2,8 @@ import { settingsOfCommands, settingsOfProcesses } from '../../launcher/src/sett
 import type { Settings } from '../../packages/process/src/settings.js'
 import type { KubernetesObject } from './kustomize.js'
 
-export const parts = ['gateway', 'identity', 'pki', 'policy', 'sessions'] as const
-export type Part = (typeof parts)[number]
+export const components = ['gateway', 'identity', 'pki', 'policy', 'sessions'] as const
+export type Component = (typeof components)[number]
 
 /** What each program of the image reads from its environment. */
 const settingsOfPrograms: Readonly<Record<string, Settings>> = {

@@ -8,7 +8,7 @@ export const failoverNames = ['failover-sync', 'failover-async'] as const
 
 export const faultNames = [
   'kill',
-  'kill-part',
+  'kill-component',
   'pause',
   'clock',
   'backends',
@@ -21,7 +21,7 @@ export const faultNames = [
   ...failoverNames,
 ] as const
 /** Processes end, or are ended since they do not answer. */
-export const killingFaults: ReadonlySet<string> = new Set(['kill', 'kill-part', 'pause'])
+export const killingFaults: ReadonlySet<string> = new Set(['kill', 'kill-component', 'pause'])
 export type FaultName = (typeof faultNames)[number]
 
 export interface FaultOptions {
@@ -41,7 +41,7 @@ export function faultsOf(
   const pidOf = (name: string): number => product.processes.get(name)?.pid() ?? noProcess()
   const victims = () => dealer(random, () => product.processes.keys())
   const [nextToKill, nextToPause, nextClock] = [victims(), victims(), victims()]
-  const nextPartToKill = dealer(random, () => sameProcesses)
+  const nextComponentToKill = dealer(random, () => sameProcesses)
 
   const away = async (proxy: typeof bus, how: 'cut' | 'stall', ms: number): Promise<string> => {
     proxy[how]()
@@ -55,10 +55,10 @@ export function faultsOf(
       process.kill(pidOf(name), 'SIGKILL')
       return name
     },
-    async 'kill-part'() {
-      const [part, names] = nextPartToKill() ?? noProcess()
+    async 'kill-component'() {
+      const [component, names] = nextComponentToKill() ?? noProcess()
       for (const name of names) process.kill(pidOf(name), 'SIGKILL')
-      return part
+      return component
     },
     async pause() {
       const name = nextToPause() ?? noProcess()

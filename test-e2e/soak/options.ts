@@ -6,7 +6,7 @@ import { isRoot } from './topology.js'
 
 export const usage = `npm run soak [-- OPTIONS]
 
-Starts the product with two processes for each part, on a Postgres and a bus of its own. Several clients make random
+Starts the product with two processes for each component, on a Postgres and a bus of its own. Several clients make random
 operations through all gateways and compare every answer with a model, and routers carry traffic, while processes are
 killed and paused, their clocks jump by two hours, Postgres and bus are cut off or stall, the disk is full, and Postgres
 fails over to a streaming standby. From 15 minutes on, the bus is away for a minute at a time, and memory is compared: of
@@ -21,7 +21,7 @@ without grants may get nothing, change nothing of others, and end no process.
   --seed N           repeats the choices of an earlier run, not its timing (default: a new one, printed)
   --workers N        clients with a model each (default 4)
   --contenders N     clients that work on the same rows (default 2)
-  --replicas N       in place of them, N processes with all parts
+  --replicas N       in place of them, N processes with all components
   --faults A,B,…     ${faultNames.join(', ')} (default: all; none: calm)
   --hostile yes|no   whether a router without grants sends every message at its limits (default yes)
   --slack N          multiplies the time limits, for slow or busy machines (default 1)

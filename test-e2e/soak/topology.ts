@@ -16,7 +16,7 @@ export interface Topology extends AsyncDisposable {
   readonly bus: TcpProxy
   readonly product: Product
   readonly clocks: Clocks
-  /** The names of all processes that have a part: of each part, or of all parts where they share processes. */
+  /** The names of all processes that have a component: of each component, or of all components where they share processes. */
   readonly sameProcesses: ReadonlyMap<string, readonly string[]>
   /** Proportional set size of all processes of the product, in MiB. */
   memoryMiB(): Promise<number>
@@ -74,13 +74,15 @@ async function startAll(
   const product = await startProduct(settings, layout, print)
   use({ [Symbol.asyncDispose]: () => product.stop() })
   const isWhole = 'replicas' in layout
-  const ops = product.instances.filter(({ part }) => !isWhole || part === 'gateway').map(({ ops }) => ops)
+  const ops = product.instances
+    .filter(({ component }) => !isWhole || component === 'gateway')
+    .map(({ ops }) => ops)
   const sameProcesses = new Map(
     isWhole
-      ? [['all parts', [...product.processes.keys()]]]
-      : product.instances.map(({ part }) => [
-          part,
-          product.instances.filter((one) => one.part === part).map(({ name }) => name),
+      ? [['all components', [...product.processes.keys()]]]
+      : product.instances.map(({ component }) => [
+          component,
+          product.instances.filter((one) => one.component === component).map(({ name }) => name),
         ]),
   )
   return {

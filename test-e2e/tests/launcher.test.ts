@@ -80,7 +80,7 @@ test('a first start creates all state, a second one uses it, and no process outl
   expect(metrics).toContain('\noverlay_process_up{process="overlay"} 1\n')
 
   const children = await childrenOf(first)
-  expect(children.length).toBeGreaterThanOrEqual(2) // Postgres, all parts, and nats-server if it is installed
+  expect(children.length).toBeGreaterThanOrEqual(2) // Postgres, all components, and nats-server if it is installed
   first.kill('SIGKILL')
   await expect.poll(() => children.filter(isAlive)).toEqual([])
 

@@ -21,13 +21,13 @@ const lines = async (): Promise<{ service: string; msg: string }[]> => {
     .map((line) => JSON.parse(line))
 }
 
-test('all parts share a process, and each writes log lines of its own', async () => {
+test('all components share a process, and each writes log lines of its own', async () => {
   expect([...network.processes.keys()]).toEqual(['overlay'])
   const ready = (await lines()).filter(({ msg }) => msg === 'ready').map(({ service }) => service)
   expect(ready.sort()).toEqual(['gateway', 'identity', 'pki', 'policy', 'sessions'])
 })
 
-test('all parts share a connection to the bus', async () => {
+test('all components share a connection to the bus', async () => {
   expect((await lines()).filter(({ msg }) => msg === 'bus connected')).toHaveLength(1)
 })
 
@@ -62,7 +62,7 @@ test('the status page has one row for what the process counts, and one for each 
     attention: object[]
   }>('GET', '/status')
   expect(replicas.map(({ service }) => service)).toEqual([
-    'all parts',
+    'all components',
     'identity',
     'pki',
     'policy',

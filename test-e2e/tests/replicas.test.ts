@@ -12,7 +12,7 @@ beforeAll(async () => {
 })
 afterAll(() => network[Symbol.asyncDispose]())
 
-test('two processes have all parts each, and share the addresses of clients and routers', () => {
+test('two processes have all components each, and share the addresses of clients and routers', () => {
   expect([...network.processes.keys()].sort()).toEqual(['overlay-1', 'overlay-2'])
   expect(network.gateways).toHaveLength(2)
   expect(network.controllers).toHaveLength(2)
@@ -40,8 +40,8 @@ test('what one process acknowledges, the other one has', async () => {
   }
 })
 
-test('the status of either process has all parts of both', async () => {
-  const services = ['all parts', 'identity', 'pki', 'policy', 'sessions']
+test('the status of either process has all components of both', async () => {
+  const services = ['all components', 'identity', 'pki', 'policy', 'sessions']
   for (const address of network.gateways) {
     using client = openClient({ addresses: [address], caPem: network.caPem }, '')
     using login = openClient({ addresses: [address], caPem: network.caPem }, '/edge/management/v1')

@@ -39,9 +39,9 @@ test('a new process of policy is ready when it has loaded', async () => {
   await expect.poll(readiness).toEqual({ status: 200, memory: 'ok' })
 })
 
-const parts = ['identity', 'pki', 'policy', 'sessions'] as const
+const components = ['identity', 'pki', 'policy', 'sessions'] as const
 
-test('a gateway stays ready while a part is silent, its health names the part, and it serves what needs others', async () => {
+test('a gateway stays ready while a component is silent, its health names the component, and it serves what needs others', async () => {
   await using network = await startNetwork()
   const admin = await network.admin()
   using anyone = openClient({ addresses: [network.address], caPem: network.caPem }, '')
@@ -49,18 +49,21 @@ test('a gateway stays ready while a part is silent, its health names the part, a
     const { status, body } = await anyone.call('GET', '/health-checks')
     return [status, body.data]
   }
-  const withState = (part: string, healthy: boolean) => {
-    const checks = [...parts, 'serving'].map((id) => ({ healthy: id !== part || healthy, id }))
+  const withState = (component: string, healthy: boolean) => {
+    const checks = [...components, 'serving'].map((id) => ({ healthy: id !== component || healthy, id }))
     return [healthy ? 200 : 503, { checks, healthy }]
   }
-  for (const part of ['pki', 'sessions'] as const) {
-    await expect.poll(health).toEqual(withState(part, true))
-    const pid = pidOf(network, part)
+  for (const component of ['pki', 'sessions'] as const) {
+    await expect.poll(health).toEqual(withState(component, true))
+    const pid = pidOf(network, component)
     process.kill(pid, 'SIGSTOP')
     try {
-      await expect.poll(health).toEqual(withState(part, false))
-      const ok = Object.fromEntries([...parts, 'serving'].map((id) => [id, 'ok']))
-      expect(await probe(network, 'gateway')).toEqual({ status: 200, checks: { ...ok, [part]: 'silent' } })
+      await expect.poll(health).toEqual(withState(component, false))
+      const ok = Object.fromEntries([...components, 'serving'].map((id) => [id, 'ok']))
+      expect(await probe(network, 'gateway')).toEqual({
+        status: 200,
+        checks: { ...ok, [component]: 'silent' },
+      })
       expect((await admin.call('GET', '/services')).status).toBe(200)
     } finally {
       process.kill(pid, 'SIGCONT')
@@ -71,7 +74,7 @@ test('a gateway stays ready while a part is silent, its health names the part, a
 
 const oneOfEachOwner = ['/identities', '/enrollments', '/services', '/edge-routers']
 
-/** While a part is away the answer is 503, or there is no answer from the gateway. */
+/** While a component is away the answer is 503, or there is no answer from the gateway. */
 function meanwhile(answer: { status: number } | undefined): number | undefined {
   expect([undefined, 200, 503]).toContain(answer?.status)
   return answer?.status

@@ -139,9 +139,9 @@ test('a product whose collector is away serves, warns once in each process, and 
 
 test('the programs of the processes do not contain the library', async () => {
   const root = join(import.meta.dirname, '../..')
-  for (const part of ['gateway', 'services/identity', 'services/sessions']) {
+  for (const component of ['gateway', 'services/identity', 'services/sessions']) {
     const [main, sdk] = await Promise.all(
-      ['main', 'tracing-sdk'].map((name) => readFile(join(root, part, `dist/${name}.js`), 'utf8')),
+      ['main', 'tracing-sdk'].map((name) => readFile(join(root, component, `dist/${name}.js`), 'utf8')),
     )
     expect(main).not.toContain('BatchSpanProcessor')
     expect(sdk).toContain('BatchSpanProcessor')

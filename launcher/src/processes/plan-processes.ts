@@ -8,11 +8,11 @@ import { freePort } from '../system/ports.js'
 import { projectRoot } from '../system/project-root.js'
 import type { SharedSocket } from './shared-socket.js'
 
-export const parts = ['gateway', ...services] as const
-export type Part = (typeof parts)[number]
+export const components = ['gateway', ...services] as const
+export type Component = (typeof components)[number]
 
-/** The number of processes of each part. */
-export type Scale = Readonly<Record<Part, number>>
+/** The number of processes of each component. */
+export type Scale = Readonly<Record<Component, number>>
 
 export const scaleOf = (count: number): Scale => ({
   gateway: count,
@@ -22,7 +22,7 @@ export const scaleOf = (count: number): Scale => ({
   sessions: count,
 })
 
-/** Which processes run: some of each part, or some with all parts. */
+/** Which processes run: some of each component, or some with all components. */
 export type Layout = { readonly separate: Scale } | { readonly replicas: number }
 
 /** One process of the product. */
@@ -33,13 +33,13 @@ export interface ProcessPlan {
   readonly ops: string // address of its health checks
   /** The stage of the stop in which it ends. */
   readonly stage: 'gateway' | 'services'
-  /** Passed from descriptor 4 on: at the addresses of all processes of a part. */
+  /** Passed from descriptor 4 on: at the addresses of all processes of a component. */
   readonly sharedSockets: readonly SharedSocket[]
 }
 
-/** One replica of a part, and its process if it does not share one with the other parts. */
+/** One replica of a component, and its process if it does not share one with the other components. */
 export interface Instance extends ProcessPlan {
-  readonly part: Part
+  readonly component: Component
   readonly listen: string // address for clients
   readonly ctrlListen?: string | undefined // address for routers
 }
@@ -58,7 +58,7 @@ export interface PlanOptions {
   readonly ctrlSocket: SharedSocket | undefined // the same for the control channel
   readonly entry: string // of each process, below its folder
   /** The directory of the certificate of a process. */
-  certificateOf(name: string, part: Part): Promise<string>
+  certificateOf(name: string, component: Component): Promise<string>
   urlOf(service: Service): string
 }
 
@@ -79,30 +79,30 @@ export async function planInstances({
   urlOf,
 }: PlanOptions): Promise<Instance[]> {
   const addressed = await Promise.all(
-    parts.flatMap((part) =>
-      Array.from({ length: scale[part] }, async (_, at) => {
-        const name = scale[part] > 1 ? `${part}-${at + 1}` : part
+    components.flatMap((component) =>
+      Array.from({ length: scale[component] }, async (_, at) => {
+        const name = scale[component] > 1 ? `${component}-${at + 1}` : component
         const listenOf = async (): Promise<string> => {
-          if (part !== 'gateway') return `unix:${join(sockets, `${name}.sock`)}`
+          if (component !== 'gateway') return `unix:${join(sockets, `${name}.sock`)}`
           return socket ? freeLoopbackAddress() : settings.listen
         }
         const ctrlListenOf = async (): Promise<string | undefined> => {
-          if (part !== 'sessions') return undefined
+          if (component !== 'sessions') return undefined
           return ctrlSocket ? freeLoopbackAddress() : settings.ctrlListen
         }
         return {
-          part,
+          component,
           name,
           ops: await freeLoopbackAddress(),
           listen: await listenOf(),
-          tls: await certificateOf(name, part),
+          tls: await certificateOf(name, component),
           ctrlListen: await ctrlListenOf(),
         }
       }),
     ),
   )
   const peers = services.map((service) => {
-    const addresses = addressed.flatMap(({ part, listen }) => (part === service ? listen : []))
+    const addresses = addressed.flatMap(({ component, listen }) => (component === service ? listen : []))
     return [`OVERLAY_${service.toUpperCase()}_PEERS`, addresses.join()]
   })
   const shared = {
@@ -120,33 +120,33 @@ export async function planInstances({
   }
   const { grpcHealthListen: first } = settings
   const healthListens = first === undefined ? [] : consecutive(first, addressed.length)
-  const sharedSockets: { readonly [P in Part]?: SharedSocket | undefined } = {
+  const sharedSockets: { readonly [P in Component]?: SharedSocket | undefined } = {
     gateway: socket,
     sessions: ctrlSocket,
   }
-  return addressed.map(({ part, name, ops, listen, tls, ctrlListen }, at) => ({
-    part,
+  return addressed.map(({ component, name, ops, listen, tls, ctrlListen }, at) => ({
+    component,
     name,
     ops,
     listen,
     ctrlListen,
-    stage: part === 'gateway' ? 'gateway' : 'services',
-    sharedSockets: [sharedSockets[part] ?? []].flat(),
-    entry: join(projectRoot, part === 'gateway' ? 'gateway' : `services/${part}`, entry),
+    stage: component === 'gateway' ? 'gateway' : 'services',
+    sharedSockets: [sharedSockets[component] ?? []].flat(),
+    entry: join(projectRoot, component === 'gateway' ? 'gateway' : `services/${component}`, entry),
     env: {
       ...shared,
       OVERLAY_OPS_LISTEN: ops,
       OVERLAY_TLS: tls,
-      ...(sharedSockets[part] && { [SHARED_SOCKETS]: `${part}:${FIRST_SOCKET}` }),
+      ...(sharedSockets[component] && { [SHARED_SOCKETS]: `${component}:${FIRST_SOCKET}` }),
       OVERLAY_GRPC_HEALTH_LISTEN: healthListens[at] ?? '',
-      ...(part === 'gateway'
+      ...(component === 'gateway'
         ? {
             OVERLAY_LISTEN: listen,
             ...(console && { OVERLAY_CONSOLE: console }),
           }
         : {
             OVERLAY_RPC_LISTEN: listen,
-            DATABASE_URL: urlOf(part),
+            DATABASE_URL: urlOf(component),
             NATS_URL: natsUrl,
             OVERLAY_NATS_TLS: settings.natsUrl === undefined ? tls : (settings.natsTls ?? ''),
           }),
@@ -154,36 +154,42 @@ export async function planInstances({
         OVERLAY_CTRL_LISTEN: ctrlListen,
         OVERLAY_CTRL_ID: name,
       }),
-      ...((part === 'pki' || part === 'identity') && { OVERLAY_KEY_SECRET: secrets.keySecrets[part] }),
+      ...((component === 'pki' || component === 'identity') && {
+        OVERLAY_KEY_SECRET: secrets.keySecrets[component],
+      }),
     },
   }))
 }
 
-/** The n-th replicas of all parts share the n-th process: see all-parts.ts. */
+/** The n-th replicas of all components share the n-th process: see all-components.ts. */
 export function inWholeProcesses(instances: readonly Instance[], count: number): ProcessPlan[] {
   return Array.from({ length: count }, (_, at) =>
     inOneProcess(
       count > 1 ? `overlay-${at + 1}` : 'overlay',
-      parts.flatMap((part) => instances.filter((one) => one.part === part).slice(at, at + 1)),
+      components.flatMap((component) =>
+        instances.filter((one) => one.component === component).slice(at, at + 1),
+      ),
     ),
   )
 }
 
 function inOneProcess(name: string, instances: readonly Instance[]): ProcessPlan {
   const [gateway] = instances
-  if (!gateway) throw new Error('no parts')
+  if (!gateway) throw new Error('no components')
   const listening = instances.filter(({ sharedSockets }) => sharedSockets.length > 0)
   return {
     name,
-    entry: join(projectRoot, 'launcher/dist/all-parts.js'),
+    entry: join(projectRoot, 'launcher/dist/all-components.js'),
     ops: gateway.ops,
     stage: 'gateway',
     sharedSockets: listening.flatMap(({ sharedSockets }) => sharedSockets),
     env: {
       ...gateway.env,
       UV_THREADPOOL_SIZE: process.env.UV_THREADPOOL_SIZE ?? '12', // hashes of passwords must not delay look-ups of names
-      OVERLAY_PARTS: JSON.stringify(Object.fromEntries(instances.map(({ part, env }) => [part, env]))),
-      [SHARED_SOCKETS]: listening.map(({ part }, at) => `${part}:${FIRST_SOCKET + at}`).join(),
+      OVERLAY_COMPONENTS: JSON.stringify(
+        Object.fromEntries(instances.map(({ component, env }) => [component, env])),
+      ),
+      [SHARED_SOCKETS]: listening.map(({ component }, at) => `${component}:${FIRST_SOCKET + at}`).join(),
     },
   }
 }

@@ -1,14 +1,14 @@
 import { parseArgs } from 'node:util'
 import { MAX_PROCESSES } from '../limits.js'
-import { type Layout, type Part, parts, scaleOf } from '../processes/plan-processes.js'
+import { type Component, components, type Layout, scaleOf } from '../processes/plan-processes.js'
 
 export const usage = `npm start [-- --replicas N | --separate | --scale gateway=2,policy=2]
 
-Without options, all parts run in one process.
+Without options, all components run in one process.
 
   --replicas N       N such processes, which share the load
-  --separate         one process for each part: ${parts.join(', ')}
-  --scale PART=N,…   the same, and so many processes of a part
+  --separate         one process for each component: ${components.join(', ')}
+  --scale NAME=N,…   the same, and so many processes of a component
   --help             this text
 
 Settings come from the environment; docs/settings.md lists them.`
@@ -44,14 +44,14 @@ export function readArguments(args: readonly string[]): Arguments {
     return { help, layout: { replicas: Number(replicas ?? 1) } }
   }
   if (replicas !== undefined)
-    throw new Error('--replicas: each of them has all parts, which cannot be separate')
-  const scale: Record<Part, number> = { ...scaleOf(1) }
+    throw new Error('--replicas: each of them has all components, which cannot be separate')
+  const scale: Record<Component, number> = { ...scaleOf(1) }
   for (const item of (values.scale ?? '').split(',').filter(Boolean)) {
     const [name, count = ''] = item.split('=')
-    const part = parts.find((part) => part === name)
-    if (!part || !isCount(count))
-      throw new Error(`--scale: '${item}' is not ${parts.join('|')}=1…${MAX_PROCESSES}`)
-    scale[part] = Number(count)
+    const component = components.find((component) => component === name)
+    if (!component || !isCount(count))
+      throw new Error(`--scale: '${item}' is not ${components.join('|')}=1…${MAX_PROCESSES}`)
+    scale[component] = Number(count)
   }
   return { help, layout: { separate: scale } }
 }

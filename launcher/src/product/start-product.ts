@@ -14,12 +14,12 @@ import { START_PAUSES } from '../limits.js'
 import { fatalReason, lengthOf } from '../processes/fatal-reason.js'
 import { type NodeProcess, startNode, untilReady } from '../processes/node-process.js'
 import {
+  components,
   consecutive,
   type Instance,
   inWholeProcesses,
   type Layout,
   type ProcessPlan,
-  parts,
   planInstances,
   scaleOf,
 } from '../processes/plan-processes.js'
@@ -49,9 +49,9 @@ export { type Layout, scaleOf } from '../processes/plan-processes.js'
 export { readLauncherSettings } from '../settings/settings.js'
 
 export interface Product extends InitialCredentials {
-  /** By the name of the process: 'gateway', 'policy-2'; 'overlay' and 'overlay-2' have all parts. */
+  /** By the name of the process: 'gateway', 'policy-2'; 'overlay' and 'overlay-2' have all components. */
   readonly processes: ReadonlyMap<string, Supervised>
-  /** The replicas of all parts, with their addresses. */
+  /** The replicas of all components, with their addresses. */
   readonly instances: readonly Instance[]
   /** `host:port` of each gateway. Several gateways share another address. */
   readonly gateways: readonly string[]
@@ -122,7 +122,7 @@ async function start(
   const console = settings.console && (await consoleDirectory(settings.console, processAccount))
   const { metricsAddress } = settings
   const { grpcHealthListen } = settings
-  const processCount = parts.reduce((count, part) => count + scale[part], 0)
+  const processCount = components.reduce((count, component) => count + scale[component], 0)
   const healthListens = grpcHealthListen === undefined ? [] : consecutive(grpcHealthListen, processCount)
   await requireFree([
     { text: settings.listen, settings: ['OVERLAY_ADDRESS', 'OVERLAY_LISTEN'] },
@@ -201,7 +201,7 @@ async function start(
     socket,
     ctrlSocket,
     entry,
-    certificateOf: (name, part) => certificates.issue({ name, hosts: [part], account }),
+    certificateOf: (name, component) => certificates.issue({ name, hosts: [component], account }),
     urlOf,
   })
   const { address, ctrlAddress } = settings
@@ -210,7 +210,7 @@ async function start(
   const status = keepStatus(home, place, planned, warn)
   stops.postgres.push(status.stopped) // before the home is released
   const processes = await startProcesses(planned, settings, home, certificates, journal, stops, status)
-  const gateways = instances.filter(({ part }) => part === 'gateway').map(({ listen }) => listen)
+  const gateways = instances.filter(({ component }) => component === 'gateway').map(({ listen }) => listen)
   const controllers = instances.flatMap(({ ctrlListen }) => ctrlListen ?? [])
   print(`control channel for routers at ${settings.ctrlAddress}`)
   const metrics = await serveMetrics({ address: metricsAddress, processes: status.processes, print: warn })

@@ -87,7 +87,7 @@ function flags({ listen, password }: PostgresOptions, data: string, major: numbe
   const settings = {
     listen_addresses: isPort ? '127.0.0.1' : '',
     unix_socket_directories: isPort ? '' : listen,
-    max_connections: 600, // 33 for each of at most 16 processes with all parts, and tools
+    max_connections: 600, // 33 for each of at most 16 processes with all components, and tools
     max_pred_locks_per_transaction: 10, // no transaction is serializable
     max_logical_replication_workers: 0,
     ...(major >= 18 && { io_method: 'sync' }), // the data is mostly in memory: workers would only be woken

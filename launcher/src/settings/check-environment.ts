@@ -8,7 +8,7 @@ const assigned = new Set([
   'OVERLAY_TLS',
   'OVERLAY_KEY_SECRET',
   'OVERLAY_CTRL_ID',
-  ...Object.keys(settingsOfProcesses).map((part) => `OVERLAY_${part.toUpperCase()}_PEERS`),
+  ...Object.keys(settingsOfProcesses).map((component) => `OVERLAY_${component.toUpperCase()}_PEERS`),
 ])
 
 /** Between the launcher and its processes, and of tests. */

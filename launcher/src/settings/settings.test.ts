@@ -19,7 +19,7 @@ test.each([
   expect(readLauncherSettings({ OVERLAY_ADDRESS: address, OVERLAY_LISTEN: listen }).listen).toBe(expected)
 })
 
-test('all parts share a process unless they are separated or scaled', () => {
+test('all components share a process unless they are separated or scaled', () => {
   const one = { gateway: 1, identity: 1, pki: 1, policy: 1, sessions: 1 }
   const layoutOf = (...args: string[]) => readArguments(args).layout
   expect(layoutOf()).toEqual({ replicas: 1 })
@@ -32,7 +32,7 @@ test.each(['0', '17', 'two'])('%s replicas are refused', (count) => {
   expect(() => readArguments(['--replicas', count])).toThrow(`'${count}'`)
 })
 
-test('replicas with all parts are not separate', () => {
+test('replicas with all components are not separate', () => {
   expect(() => readArguments(['--replicas', '2', '--separate'])).toThrow('--replicas')
 })
 

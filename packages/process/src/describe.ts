@@ -11,7 +11,7 @@ import { certificateReads, followers, metrics, pools } from './metrics.js'
 import { recentRefusals, recentSlowRequests } from './recent.js'
 
 /** What describes itself. */
-export interface DescribedParts {
+export interface DescribedComponents {
   /** Its own. Absent: it has none. */
   readonly schema?: string
   readonly bus?: { connected(): boolean }
@@ -24,7 +24,7 @@ export async function describeProcess({
   schema,
   bus,
   hasRouters,
-}: DescribedParts): Promise<ProcessDescription> {
+}: DescribedComponents): Promise<ProcessDescription> {
   for (const read of certificateReads) read()
   const [positions, routers, certificates, queues] = await Promise.all([
     metrics.changeLogPosition.get(),

@@ -30,7 +30,7 @@ export const certificateReads = new Set<() => void>()
 /** The connections of this process to the bus. Read when metrics are requested. */
 export const buses = new Set<{ connected(): boolean }>()
 
-/** All metrics of this process, which runs one part of the product or all of them. */
+/** All metrics of this process, which runs one component of the product or all of them. */
 export const registry = new Registry()
 collectNodeMetrics(registry)
 

@@ -3,7 +3,7 @@ import { maintenanceService } from '@overlay/maintenance'
 import type { Service } from '@overlay/model'
 import type { Health, serviceSettings, Values } from '@overlay/process'
 import { describeProcess, isStopping, observeCall, openLog } from '@overlay/process'
-import type { PartProcess } from '@overlay/process/component'
+import type { ComponentProcess } from '@overlay/process/component'
 import { grpcHealth, serveGrpcHealth } from '@overlay/process/grpc-health'
 import { noteRefused, openPeers, openTls } from '@overlay/process/tls'
 import {
@@ -74,7 +74,7 @@ export interface ServiceDeps {
 
 interface ServiceOptions {
   readonly schema: Service
-  readonly process: PartProcess
+  readonly process: ComponentProcess
   readonly settings: Values<typeof serviceSettings>
   /** The folder of the service's own migrations. */
   readonly migrations: string
@@ -129,8 +129,8 @@ export async function runService(
       const probes = grpcHealth(schema, current, log)
       await using _ops = await process.serveOps(schema, opsListen, { log, health: current })
       await using _health = await serveGrpcHealth(grpcHealthListen, probes, log)
-      const parts = { schema, bus, hasRouters: schema === 'sessions' }
-      const status = host(StatusServiceService, { describe: () => describeProcess(parts) })
+      const components = { schema, bus, hasRouters: schema === 'sessions' }
+      const status = host(StatusServiceService, { describe: () => describeProcess(components) })
       await using _server = await serve(
         rpcListen,
         { log, tls, observe: observeCall, refused: noteRefused(log), local: process.local },

@@ -1,5 +1,5 @@
 import { readSettings } from '@overlay/process'
-import type { PartProcess } from '@overlay/process/component'
+import type { ComponentProcess } from '@overlay/process/component'
 import {
   AuditServiceService,
   ChangeServiceService,
@@ -28,7 +28,7 @@ import {
 export async function runIdentity(
   env: NodeJS.ProcessEnv,
   migrations: string,
-  process: PartProcess,
+  process: ComponentProcess,
 ): Promise<void> {
   const settings = readSettings(identitySettings, env)
   const lifetimes = lifetimesOf(settings)

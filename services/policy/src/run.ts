@@ -1,5 +1,5 @@
 import { readSettings } from '@overlay/process'
-import type { PartProcess } from '@overlay/process/component'
+import type { ComponentProcess } from '@overlay/process/component'
 import {
   AuditServiceService,
   ChangeServiceService,
@@ -19,7 +19,7 @@ import { policySettings } from './settings.js'
 export async function runPolicy(
   env: NodeJS.ProcessEnv,
   migrations: string,
-  process: PartProcess,
+  process: ComponentProcess,
 ): Promise<void> {
   const settings = readSettings(policySettings, env)
   await runService(

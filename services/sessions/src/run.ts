@@ -1,6 +1,6 @@
 import { BlockList } from 'node:net'
 import { boundedLines, readSettings } from '@overlay/process'
-import type { PartProcess } from '@overlay/process/component'
+import type { ComponentProcess } from '@overlay/process/component'
 import {
   AuditServiceService,
   ChangeServiceService,
@@ -22,7 +22,7 @@ import { sessionsSettings } from './settings.js'
 export async function runSessions(
   env: NodeJS.ProcessEnv,
   migrations: string,
-  process: PartProcess,
+  process: ComponentProcess,
 ): Promise<void> {
   const settings = readSettings(sessionsSettings, env)
   const heads = ['identity', 'policy'] as const

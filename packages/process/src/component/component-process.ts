@@ -4,15 +4,15 @@ import { type OpsOptions, serveOps } from '../ops.js'
 import { dropRights, guardProcess, type StopSignal, untilStopped } from '../process.js'
 import { openTracing, type TracingSetup } from '../tracing/open-tracing.js'
 
-/** A part of the product. */
-export type PartName = Exclude<PeerName, 'operator'>
+/** A component of the product. */
+export type ComponentName = Exclude<PeerName, 'operator'>
 
-/** The process in which a part runs: one of its own, or one that it shares with the other parts. */
-export interface PartProcess {
-  /** Through which its parts call each other. Absent: all others have processes of their own. */
+/** The process in which a component runs: one of its own, or one that it shares with the other components. */
+export interface ComponentProcess {
+  /** Through which its components call each other. Absent: all others have processes of their own. */
   readonly local?: LocalServices
   /**
-   * What the parts of a process share under a name: the first one opens it, with its own settings and log, and the last
+   * What the components of a process share under a name: the first one opens it, with its own settings and log, and the last
    * one closes it. Its members must be functions that do not use `this`.
    */
   share<T extends AsyncDisposable>(name: string, open: () => Promise<T>): Promise<T>
@@ -20,16 +20,16 @@ export interface PartProcess {
   begin(options: TracingSetup): Promise<AsyncDisposable>
   /** To be called when all files of the program are read: resolves when the process has dropped the rights of root. */
   dropRights(): Promise<void>
-  /** The most sockets for one of its parts with clients. */
+  /** The most sockets for one of its components with clients. */
   mostSockets(): number
   /** Serves health and metrics. */
-  serveOps(part: PartName, listen: string, options: OpsOptions): Promise<AsyncDisposable>
-  /** Resolves when the part must stop. */
-  untilStopped(part: PartName): Promise<StopSignal>
+  serveOps(component: ComponentName, listen: string, options: OpsOptions): Promise<AsyncDisposable>
+  /** Resolves when the component must stop. */
+  untilStopped(component: ComponentName): Promise<StopSignal>
 }
 
-/** A process of one part. */
-export const ownProcess: PartProcess = {
+/** A process of one component. */
+export const ownProcess: ComponentProcess = {
   share: (_name, open) => open(),
   begin(options) {
     guardProcess(options.log)

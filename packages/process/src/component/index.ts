@@ -1,2 +1,2 @@
-export * from './part-process.js'
+export * from './component-process.js'
 export * from './shared-process.js'

@@ -3,40 +3,40 @@ import type { Logger } from 'pino'
 import { mostSockets } from '../open-files.js'
 import { type Health, healthInTime, type OpsOptions, serveOps } from '../ops.js'
 import { dropRights, isStopping, untilStopped } from '../process.js'
-import type { PartName, PartProcess } from './part-process.js'
+import type { ComponentName, ComponentProcess } from './component-process.js'
 
-/** Runs one part until it is stopped. */
-export type RunPart = (process: PartProcess) => Promise<void>
+/** Runs one component until it is stopped. */
+export type RunComponent = (process: ComponentProcess) => Promise<void>
 
 /**
- * Runs all parts in this process, until it is stopped: the gateway stops first, then the services. Health and metrics are
+ * Runs all components in this process, until it is stopped: the gateway stops first, then the services. Health and metrics are
  * those of the whole process, at one address.
  */
 export async function shareProcess(
-  parts: ReadonlyMap<PartName, RunPart>,
+  components: ReadonlyMap<ComponentName, RunComponent>,
   { opsListen, log }: { readonly opsListen: string; readonly log: Logger },
 ): Promise<void> {
-  const healths = new Map<PartName, OpsOptions['health']>()
-  const missing = (part: PartName): Health => ({
+  const healths = new Map<ComponentName, OpsOptions['health']>()
+  const missing = (component: ComponentName): Health => ({
     ready: false,
-    checks: { [part]: isStopping() ? 'stopped' : 'starting' },
+    checks: { [component]: isStopping() ? 'stopped' : 'starting' },
   })
   const health = async (): Promise<Health> =>
     combinedHealth(
       await Promise.all(
-        [...parts.keys()].map((part) => {
-          const own = healths.get(part)
-          return own ? healthInTime(own, log, PART_MS) : missing(part)
+        [...components.keys()].map((component) => {
+          const own = healths.get(component)
+          return own ? healthInTime(own, log, COMPONENT_MS) : missing(component)
         }),
       ),
     )
 
-  const filesRead = latch(parts.size)
+  const filesRead = latch(components.size)
   const rightsDropped = filesRead.opened.then(() => dropRights())
-  const served = latch(parts.size)
+  const served = latch(components.size)
   const stopped = served.opened.then(() => untilStopped()) // until then a signal ends the process at once
-  const gatewayEnded = latch(parts.has('gateway') ? 1 : 0)
-  const shared: PartProcess = {
+  const gatewayEnded = latch(components.has('gateway') ? 1 : 0)
+  const shared: ComponentProcess = {
     local: openLocalServices(),
     share: sharing(),
     begin: async () => nothing,
@@ -45,21 +45,21 @@ export async function shareProcess(
       return rightsDropped
     },
     mostSockets: () => Math.floor(mostSockets() / 2), // the gateway and the control channel
-    async serveOps(part, _listen, { health }) {
-      healths.set(part, health)
-      return { [Symbol.asyncDispose]: async () => void healths.delete(part) }
+    async serveOps(component, _listen, { health }) {
+      healths.set(component, health)
+      return { [Symbol.asyncDispose]: async () => void healths.delete(component) }
     },
-    async untilStopped(part) {
+    async untilStopped(component) {
       served.arrive()
       const signal = await stopped
-      if (part !== 'gateway') await gatewayEnded.opened
+      if (component !== 'gateway') await gatewayEnded.opened
       return signal
     },
   }
   const ops = rightsDropped.then(() => serveOps(opsListen, { log, health }))
-  const running = [...parts].map(async ([part, run]) => {
+  const running = [...components].map(async ([component, run]) => {
     await run(shared)
-    if (part === 'gateway') gatewayEnded.arrive()
+    if (component === 'gateway') gatewayEnded.arrive()
   })
   await Promise.all([ops, ...running])
   await (await ops)[Symbol.asyncDispose]()
@@ -70,7 +70,7 @@ interface Shared {
   users: number
 }
 
-function sharing(): PartProcess['share'] {
+function sharing(): ComponentProcess['share'] {
   const all = new Map<string, Shared>()
   return async <T extends AsyncDisposable>(name: string, open: () => Promise<T>): Promise<T> => {
     const shared = all.get(name) ?? { opened: open(), users: 0 }
@@ -89,12 +89,12 @@ function sharing(): PartProcess['share'] {
   }
 }
 
-/** Shorter than the limit of a check of the whole process, so that one part does not hide the others. */
-const PART_MS = 1500
+/** Shorter than the limit of a check of the whole process, so that one component does not hide the others. */
+const COMPONENT_MS = 1500
 
 const nothing: AsyncDisposable = { [Symbol.asyncDispose]: async () => undefined }
 
-/** Ready if all parts are. Of checks with one name, a failed one counts. */
+/** Ready if all components are. Of checks with one name, a failed one counts. */
 function combinedHealth(healths: readonly Health[]): Health {
   const checks: Record<string, string> = {}
   for (const [name, state] of healths.flatMap(({ checks }) => Object.entries(checks)))
