@@ -1,6 +1,6 @@
 import { keepRefusal } from './recent.js'
 
-type Level = 'info' | 'error'
+type Level = 'info' | 'warn' | 'error'
 
 export type LineLog<L extends Level = 'info'> = {
   readonly [Name in L]: (facts: object, message: string) => void
@@ -19,7 +19,7 @@ export const usualLimits: LineLimits = { perSource: 60, total: 600, withinMs: 60
 export type WriteLine = (source: string, facts: object) => void
 
 /**
- * Lines with one message that clients or routers can cause: refusals at `info`, failures at `error`. Of each period, the
+ * Lines with one message that clients or routers can cause: refusals at `info`, failures at `warn` or `error`. Of each period, the
  * first lines of each source are written, up to a total; at its end, one line counts those that were left out.
  */
 export function boundedLines<L extends Level = 'info'>(

@@ -11,7 +11,7 @@ import type { Logger } from 'pino'
 import { openCancellation } from './cancellation.js'
 import { type Context, traceIdOf } from './context.js'
 import { fromMetadata } from './context-codec.js'
-import { Fault, toStatus } from './fault.js'
+import { Fault, faults, toStatus } from './fault.js'
 import { CALL_LIMIT_MS, RESPONSE_LIMIT_BYTES } from './limits.js'
 import type { Methods } from './methods.js'
 import { onAbort } from './on-abort.js'
@@ -19,6 +19,15 @@ import { callFacts, tracing } from './tracing.js'
 
 /** Called after every call. `code` is OK or that of the fault. Streams, which last as long as their clients, have no `requestId`. */
 export type Observe = (method: string, code: string, seconds: number, requestId?: string) => void
+
+/** A call that is answered 503, and why. */
+export interface UnavailableCall {
+  readonly method: string
+  readonly code: string
+  readonly requestId: string
+  readonly traceId: string | undefined
+  readonly err: unknown
+}
 
 /** A method with one answer, which is encoded: services may keep parts of it. Throws only faults. */
 export interface HostedMethod {
@@ -39,6 +48,8 @@ export interface ServiceHost {
   readonly server: Server
   readonly log: Logger
   readonly observe: Observe
+  /** Called once for each fault of status 503 that has a cause. */
+  readonly unavailable: (call: UnavailableCall) => void
   readonly stopping: AbortSignal
   /** By path. */
   readonly methods: Map<string, HostedMethod>
@@ -50,9 +61,11 @@ export interface ServiceHost {
 
 /** A host without services. */
 export const openServiceHost = (
-  host: Pick<ServiceHost, 'server' | 'log' | 'stopping'> & Partial<Pick<ServiceHost, 'observe'>>,
+  host: Pick<ServiceHost, 'server' | 'log' | 'stopping'> &
+    Partial<Pick<ServiceHost, 'observe' | 'unavailable'>>,
 ): ServiceHost => ({
   observe: () => undefined,
+  unavailable: () => undefined,
   methods: new Map(),
   streams: new Map(),
   names: new Set(),
@@ -100,8 +113,9 @@ const serviceIn = (path: string): string => path.split('/')[1] ?? ''
 function hostedMethod(
   { path, requestDeserialize, responseSerialize }: AnyMethod,
   run: UnaryMethod,
-  { log, observe }: ServiceHost,
+  serviceHost: ServiceHost,
 ): HostedMethod {
+  const { observe } = serviceHost
   /** Decodes and encodes inside its try: a malformed message fails its own call only. */
   async function answer(request: () => unknown, context: Context): Promise<Buffer> {
     const start = performance.now()
@@ -111,7 +125,7 @@ function hostedMethod(
       if (response.length > RESPONSE_LIMIT_BYTES) throw new Error(`response of ${response.length} bytes`)
       return response
     } catch (err) {
-      const fault = faultOf(err, path, context, log)
+      const fault = faultOf(err, path, context, serviceHost)
       code = fault.code
       throw fault
     } finally {
@@ -151,8 +165,9 @@ const unary =
 function rawStream(
   { path, requestDeserialize, responseSerialize }: AnyMethod,
   run: StreamMethod,
-  { log, observe }: ServiceHost,
+  serviceHost: ServiceHost,
 ): RawStream {
+  const { observe } = serviceHost
   return async (request, context, write) => {
     const { signal } = context
     const start = performance.now()
@@ -171,7 +186,7 @@ function rawStream(
     try {
       await Promise.race([send(), ended])
     } catch (err) {
-      const fault = faultOf(err, path, context, log)
+      const fault = faultOf(err, path, context, serviceHost)
       code = fault.code
       throw fault
     } finally {
@@ -202,11 +217,25 @@ const streaming =
       })
   }
 
-function faultOf(err: unknown, method: string, context: Context, log: Logger): Fault {
-  if (err instanceof Fault) return err
+function faultOf(
+  err: unknown,
+  method: string,
+  context: Context,
+  { log, unavailable }: Pick<ServiceHost, 'log' | 'unavailable'>,
+): Fault {
   const { requestId } = context
+  if (err instanceof Fault) {
+    const { code, cause } = err
+    // a service of the same process gets the fault itself, and throws it again
+    if (faults[code][0] !== 503 || cause === undefined || reported.has(err)) return err
+    reported.add(err)
+    unavailable({ method, code, requestId, traceId: traceIdOf(context), err: cause })
+    return err
+  }
   if (context.signal.aborted && (err as Error).name === 'AbortError')
     return new Fault('TIMEOUT', undefined, err)
   log.error({ err, method, requestId, traceId: traceIdOf(context) }, 'call failed')
   return new Fault('UNHANDLED', undefined, err)
 }
+
+const reported = new WeakSet<Fault>()

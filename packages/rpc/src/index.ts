@@ -38,7 +38,7 @@ export type {
 } from './gen/overlay/status/v1/status.js'
 export * from './gen/overlay/status/v1/status.js'
 export { type GrpcHealth, openHealth } from './health.js'
-export { type HostedService, host, type Observe } from './host.js'
+export { type HostedService, host, type Observe, type UnavailableCall } from './host.js'
 export { limitConnections } from './limit-connections.js'
 export { MESSAGE_LIMIT_BYTES } from './limits.js'
 export { localPeers } from './local-peers.js'

@@ -33,6 +33,7 @@ async function execute(word: string, context: Context): Promise<string> {
   const { caller, signal } = context
   contexts.push(context)
   if (word === 'crash') throw new TypeError('secret detail')
+  if (word === 'away') throw new Fault('UNAVAILABLE', undefined, new Error('secret detail'))
   if (word === 'no') throw invalid('ServiceId', 'service not found', word)
   if (word === 'posture')
     throw new Fault('INVALID_POSTURE', 'no check passed', undefined, { p1: [{ id: 'c1', isPassing: false }] })

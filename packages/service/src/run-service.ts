@@ -5,7 +5,7 @@ import type { Health, serviceSettings, Values } from '@overlay/process'
 import { describeProcess, isStopping, observeCall, openLog } from '@overlay/process'
 import type { ComponentProcess } from '@overlay/process/component'
 import { grpcHealth, serveGrpcHealth } from '@overlay/process/grpc-health'
-import { noteRefused, openPeers, openTls } from '@overlay/process/tls'
+import { noteRefused, noteUnavailable, openPeers, openTls } from '@overlay/process/tls'
 import {
   type AuditServiceService,
   ChangeServiceService,
@@ -133,7 +133,14 @@ export async function runService(
       const status = host(StatusServiceService, { describe: () => describeProcess(components) })
       await using _server = await serve(
         rpcListen,
-        { log, tls, observe: observeCall, refused: noteRefused(log), local: process.local },
+        {
+          log,
+          tls,
+          observe: observeCall,
+          refused: noteRefused(log),
+          unavailable: noteUnavailable(log),
+          local: process.local,
+        },
         [...hosted, status, probes.service, reflection],
       )
       log.info({ listen: rpcListen }, 'ready')

@@ -8,10 +8,11 @@ import {
   type PeersOptions,
   type PeerTls,
   type Refused,
+  type UnavailableCall,
 } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { openOutage } from '../async/outage.js'
-import { boundedPerSource } from '../bounded-lines.js'
+import { boundedLines, boundedPerSource } from '../bounded-lines.js'
 import { metrics, noteCertificate } from '../metrics.js'
 import { keepRefusal } from '../recent.js'
 import { WrongSettings } from '../settings.js'
@@ -52,6 +53,7 @@ export function openPeers(addresses: string, { tls, service, log, local }: OpenP
   return localPeers({ local, service, caller: tls.name, connect: connectOthers })
 }
 
+/** By method for what fails, by caller and method for what is refused. */
 const limits = { perSource: 10, total: 60, withinMs: 60_000 }
 
 /** Counts and logs what peers are refused. */
@@ -67,4 +69,10 @@ export function noteRefused(log: Logger): Refused {
     log.warn(refusal, message)
     keepRefusal(message, refusal)
   }
+}
+
+/** Logs why calls are answered 503. */
+export function noteUnavailable(log: Logger): (call: UnavailableCall) => void {
+  const write = boundedLines(log, 'call answered 503', limits, 'warn')
+  return (call) => write(call.method, call)
 }
