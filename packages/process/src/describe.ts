@@ -1,13 +1,8 @@
 import { hostname } from 'node:os'
-import type {
-  FollowedSchema,
-  PoolConnections,
-  ProcessCertificate,
-  ProcessDescription,
-  ProcessQueue,
-} from '@overlay/rpc'
+import type { FollowedSchema, ProcessCertificate, ProcessDescription, ProcessQueue } from '@overlay/rpc'
+import type { MetricValue } from 'prom-client'
 import { build } from './build.js'
-import { certificateReads, followers, metrics, pools } from './metrics.js'
+import { certificateReads, countConnections, followers, metrics, pools } from './metrics.js'
 import { recentRefusals, recentSlowRequests } from './recent.js'
 
 /** What describes itself. */
@@ -41,7 +36,7 @@ export async function describeProcess({
     position: positions.values.find(({ labels }) => labels.schema === schema)?.value ?? 0,
     followed: followedSchemas(),
     queues,
-    pool: poolConnections(),
+    pool: pools.size > 0 ? countConnections() : undefined,
     bus: bus ? (bus.connected() ? 'ok' : 'unavailable') : '',
     certificates,
     routers: hasRouters ? (routers.values[0]?.value ?? 0) : undefined,
@@ -69,28 +64,17 @@ async function queuesOf(): Promise<ProcessQueue[]> {
   ])
   const names = new Set([...tasks.values, ...refused.values].map(({ labels }) => String(labels.queue)))
   return [...names].sort().map((name) => {
-    const count = (state: string): number =>
-      tasks.values.find(({ labels }) => labels.queue === name && labels.state === state)?.value ?? 0
-    const at = refusedAt.values.find(({ labels }) => labels.queue === name)?.value
+    const find = ({ values }: { values: MetricValue<string>[] }, state?: string): number | undefined =>
+      values.find(({ labels }) => labels.queue === name && labels.state === state)?.value
+    const at = find(refusedAt)
     return {
       name,
-      running: count('running'),
-      waiting: count('waiting'),
-      refused: refused.values.find(({ labels }) => labels.queue === name)?.value ?? 0,
+      running: find(tasks, 'running') ?? 0,
+      waiting: find(tasks, 'waiting') ?? 0,
+      refused: find(refused) ?? 0,
       refusedAtMs: at === undefined ? undefined : Math.round(at * 1000),
     }
   })
-}
-
-function poolConnections(): PoolConnections | undefined {
-  if (pools.size === 0) return undefined
-  const sum = { busy: 0, idle: 0, waiting: 0 }
-  for (const { totalCount, idleCount, waitingCount } of pools) {
-    sum.busy += totalCount - idleCount
-    sum.idle += idleCount
-    sum.waiting += waitingCount
-  }
-  return sum
 }
 
 async function certificatesOf(): Promise<ProcessCertificate[]> {
@@ -98,17 +82,15 @@ async function certificatesOf(): Promise<ProcessCertificate[]> {
     metrics.certificateExpiry.get(),
     metrics.peerCertificateExpiry.get(),
   ])
-  const ofNetwork = network.values.map(({ labels: { role, state }, value }) => ({
+  const described = (role: unknown, state: unknown, seconds: number): ProcessCertificate => ({
     role: String(role),
     state: String(state),
-    expiresAtMs: Math.round(value * 1000),
-  }))
-  const ofProcess = presented.values.map(({ labels: { peer }, value }) => ({
-    role: String(peer),
-    state: '',
-    expiresAtMs: Math.round(value * 1000),
-  }))
-  return [...ofNetwork, ...ofProcess].filter(({ expiresAtMs }) => Number.isSafeInteger(expiresAtMs))
+    expiresAtMs: Math.round(seconds * 1000),
+  })
+  return [
+    ...network.values.map(({ labels: { role, state }, value }) => described(role, state, value)),
+    ...presented.values.map(({ labels: { peer }, value }) => described(peer, '', value)),
+  ].filter(({ expiresAtMs }) => Number.isSafeInteger(expiresAtMs))
 }
 
 const finite = (ms: number): number | undefined => (Number.isFinite(ms) ? Math.round(ms) : undefined)

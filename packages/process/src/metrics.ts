@@ -34,11 +34,17 @@ export const buses = new Set<{ connected(): boolean }>()
 export const registry = new Registry()
 collectNodeMetrics(registry)
 
-function followersBySchema(): Map<string, SchemaFollower[]> {
-  const bySchema = new Map<string, SchemaFollower[]>()
-  for (const follower of followers)
-    bySchema.set(follower.schema, [...(bySchema.get(follower.schema) ?? []), follower])
-  return bySchema
+const followersBySchema = () => Map.groupBy(followers, ({ schema }) => schema)
+
+/** The connections of all pools, and callers that wait for one. */
+export function countConnections() {
+  const sum = { busy: 0, idle: 0, waiting: 0 }
+  for (const { totalCount, idleCount, waitingCount } of pools) {
+    sum.busy += totalCount - idleCount
+    sum.idle += idleCount
+    sum.waiting += waitingCount
+  }
+  return sum
 }
 
 const seconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
@@ -46,8 +52,13 @@ const registers = [registry]
 
 const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []): Counter<L> =>
   new Counter({ name, help, labelNames, registers })
-const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[] = []): Gauge<L> =>
-  new Gauge({ name, help, labelNames, registers })
+/** @param collect sets it when metrics are requested */
+const gauge = <L extends string>(
+  name: string,
+  help: string,
+  labelNames: readonly L[] = [],
+  collect: (this: Gauge<L>) => void = () => undefined,
+): Gauge<L> => new Gauge({ name, help, labelNames, registers, collect })
 /** Has no value in processes that do not set it: 0 would be a time long ago, or a bus that is away. */
 const gaugeIfSet = (name: string, help: string): Gauge => {
   const unset = gauge(name, help)
@@ -94,42 +105,27 @@ export const metrics = {
     'Refused calls and connections (method: none) of other processes, by method and by the service that the certificate names (none: no valid one)',
     ['method', 'caller'],
   ),
-  peerCertificateExpiry: new Gauge({
-    name: 'overlay_peer_certificate_expiry_timestamp_seconds',
-    help: 'Expiry of the certificate that this process presents to a peer (process, database, bus), or of its authorities if earlier',
-    labelNames: ['peer'],
-    registers,
-    collect() {
+  peerCertificateExpiry: gauge(
+    'overlay_peer_certificate_expiry_timestamp_seconds',
+    'Expiry of the certificate that this process presents to a peer (process, database, bus), or of its authorities if earlier',
+    ['peer'],
+    () => {
       for (const read of certificateReads) read()
     },
-  }),
+  ),
   peerCertificateRefused: counter(
     'overlay_peer_certificate_refused_total',
     'Unusable certificates found, by peer; the last valid one stays in use',
     ['peer'],
   ),
-  poolConnections: new Gauge({
-    name: 'overlay_pool_connections',
-    help: 'Database connections: busy, idle, and callers waiting for one',
-    labelNames: ['state'],
-    registers,
-    collect() {
-      const sum = (count: (pool: Pool) => number): number =>
-        [...pools].reduce((n, pool) => n + count(pool), 0)
-      this.set(
-        { state: 'busy' },
-        sum(({ totalCount, idleCount }) => totalCount - idleCount),
-      )
-      this.set(
-        { state: 'idle' },
-        sum(({ idleCount }) => idleCount),
-      )
-      this.set(
-        { state: 'waiting' },
-        sum(({ waitingCount }) => waitingCount),
-      )
+  poolConnections: gauge(
+    'overlay_pool_connections',
+    'Database connections: busy, idle, and callers waiting for one',
+    ['state'],
+    function () {
+      for (const [state, count] of Object.entries(countConnections())) this.set({ state }, count)
     },
-  }),
+  ),
   databaseRepeated: counter(
     'overlay_database_repeated_total',
     'Transactions repeated after a deadlock or a serialization failure, and work whose connection the server has ended',
@@ -155,32 +151,30 @@ export const metrics = {
     'Number of the last change of its own schema that this process has read',
     ['schema'],
   ),
-  followPosition: new Gauge({
-    name: 'overlay_follow_position',
-    help: 'Number of the last change of another schema that this process has applied; of several followers, the lowest one',
-    labelNames: ['schema'],
-    registers,
-    collect() {
+  followPosition: gauge(
+    'overlay_follow_position',
+    'Number of the last change of another schema that this process has applied; of several followers, the lowest one',
+    ['schema'],
+    function () {
       this.reset()
       for (const [schema, each] of followersBySchema()) {
         const numbers = each.flatMap(({ number }) => number() ?? [])
         if (numbers.length > 0) this.set({ schema }, Math.min(...numbers))
       }
     },
-  }),
-  followHeard: new Gauge({
-    name: 'overlay_follow_heard_timestamp_seconds',
-    help: 'Time of the last message from the owner of another schema; of several followers, the earliest',
-    labelNames: ['schema'],
-    registers,
-    collect() {
+  ),
+  followHeard: gauge(
+    'overlay_follow_heard_timestamp_seconds',
+    'Time of the last message from the owner of another schema; of several followers, the earliest',
+    ['schema'],
+    function () {
       this.reset()
       for (const [schema, each] of followersBySchema()) {
         const silentMs = Math.max(...each.map(({ silentMs }) => silentMs()))
         this.set({ schema }, (performance.timeOrigin + Math.max(0, performance.now() - silentMs)) / 1000)
       }
     },
-  }),
+  ),
   followLag: histogram(
     'overlay_follow_lag_seconds',
     'Time from the commit of a change until this process has applied it',
@@ -213,14 +207,9 @@ export const metrics = {
     'overlay_push_late_total',
     'Logins and new certificates answered before all routers had the credentials',
   ),
-  busConnected: new Gauge({
-    name: 'overlay_bus_connected',
-    help: '1 while the bus is connected',
-    registers,
-    collect() {
-      if (buses.size === 0) this.remove()
-      else this.set([...buses].every(({ connected }) => connected()) ? 1 : 0)
-    },
+  busConnected: gauge('overlay_bus_connected', '1 while the bus is connected', [], function () {
+    if (buses.size === 0) this.remove()
+    else this.set([...buses].every(({ connected }) => connected()) ? 1 : 0)
   }),
   busDropped: counter(
     'overlay_bus_dropped_total',

@@ -81,13 +81,8 @@ function send(res: ServerResponse, status: number, type: string, body: string): 
 }
 
 async function inTime(health: OpsOptions['health'], limitMs: number): Promise<Health> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('health checks take too long')), limitMs)
+  const late = once(AbortSignal.timeout(limitMs), 'abort').then(() => {
+    throw new Error('health checks take too long')
   })
-  try {
-    return await Promise.race([health(), late])
-  } finally {
-    clearTimeout(timer)
-  }
+  return Promise.race([health(), late])
 }
