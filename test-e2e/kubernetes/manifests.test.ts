@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { LONGEST_STOP_MS } from '../../packages/process/src/process.js'
+import { STOP_MS } from '../../packages/process/src/limits.js'
 import { splitAddress } from '../../packages/process/src/settings.js'
 import { type KubernetesObject, render, unavailableAfter } from './kustomize.js'
 import { type Compare, readOperatorKinds } from './operator-kinds.js'
@@ -208,7 +208,7 @@ describe.each(folders)('%s', (folder) => {
     for (const { name, object, pod, containers } of processesIn(objectsOf(folder))) {
       const pauseSeconds = containers[0]?.lifecycle?.preStop.sleep.seconds ?? 0
       expect(pauseSeconds, name).toBeGreaterThanOrEqual(5)
-      expect(pod.terminationGracePeriodSeconds, name).toBeGreaterThan(pauseSeconds + LONGEST_STOP_MS / 1000)
+      expect(pod.terminationGracePeriodSeconds, name).toBeGreaterThan(pauseSeconds + STOP_MS / 1000)
       if (object.kind === 'Deployment')
         expect(object.spec.strategy.rollingUpdate.maxUnavailable, name).toBe(0)
     }

@@ -1,3 +1,4 @@
+import { LINE_LIMITS } from './limits.js'
 import { keepRefusal } from './recent.js'
 
 type Level = 'info' | 'warn' | 'error'
@@ -12,9 +13,6 @@ export interface LineLimits {
   readonly withinMs: number
 }
 
-/** A flood must neither fill the disk nor displace the lines of others by rotation. */
-export const usualLimits: LineLimits = { perSource: 60, total: 600, withinMs: 60_000 }
-
 /** Writes one line. `source` is the key of the limit. */
 export type WriteLine = (source: string, facts: object) => void
 
@@ -25,7 +23,7 @@ export type WriteLine = (source: string, facts: object) => void
 export function boundedLines<L extends Level = 'info'>(
   log: LineLog<NoInfer<L>>,
   message: string,
-  limits: LineLimits = usualLimits,
+  limits: LineLimits = LINE_LIMITS,
   level = 'info' as L,
 ): WriteLine {
   const isWithin = boundedPerSource(limits, (omitted) =>

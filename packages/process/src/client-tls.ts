@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { type Certificates, certificatesIn, refuseOtherKey } from '@overlay/rpc/pem-files'
 import type { Logger } from 'pino'
+import { TLS_FILE_READS } from './limits.js'
 import { certificateReads, metrics, noteCertificate } from './metrics.js'
 
 /** Where the PEM files are by which this process connects to a server that is not part of the product. */
@@ -99,10 +100,8 @@ const stateOf = (paths: Paths): string =>
     .join('\n')
 
 /** The files change one after the other, or all at once: a mixed set is not used. */
-const READS = 3
-
 function readMaterial(paths: Paths): Material {
-  for (let left = READS; ; left--) {
+  for (let left = TLS_FILE_READS; ; left--) {
     const state = stateOf(paths)
     try {
       const material = materialFrom(paths)

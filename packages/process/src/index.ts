@@ -1,6 +1,7 @@
 export * from './bounded-lines.js'
 export * from './build.js'
 export * from './describe.js'
+export { LINE_LIMITS, STOP_MS } from './limits.js'
 export * from './log.js'
 export * from './metrics.js'
 export * from './open-files.js'

@@ -1,5 +1,6 @@
 import type { DestinationStream } from 'pino'
 import sonicBoom from 'sonic-boom'
+import { LOG_FLUSH_MS, LOG_LAST_FLUSH_MS, LOG_UNWRITTEN_BYTES, LOG_WRITE_BYTES } from './limits.js'
 
 /** A destination of log lines. */
 export interface LogOutput extends DestinationStream {
@@ -7,21 +8,13 @@ export interface LogOutput extends DestinationStream {
   flushSync(): void
 }
 
-/** Fewer bytes wait for the next flush: a write costs about as much as a request. */
-const MIN_WRITE_BYTES = 4096
-const FLUSH_EVERY_MS = 100
-/** Unwritten text of a slow reader; further lines are dropped. */
-const MAX_UNWRITTEN_BYTES = 16 * 1024 * 1024
-/** Of the last write to a reader that takes nothing. */
-const FLUSH_LIMIT_MS = 1000
-
 /** Writes lines in the background, and the rest at exit. After the reader has closed, lines are dropped. */
 export function openLogOutput(fd: number): LogOutput {
   const out = new sonicBoom.SonicBoom({
     fd,
-    minLength: MIN_WRITE_BYTES,
-    periodicFlush: FLUSH_EVERY_MS,
-    maxLength: MAX_UNWRITTEN_BYTES,
+    minLength: LOG_WRITE_BYTES,
+    periodicFlush: LOG_FLUSH_MS,
+    maxLength: LOG_UNWRITTEN_BYTES,
     retryEAGAIN: () => performance.now() < untilMs,
   })
   let untilMs = Number.POSITIVE_INFINITY
@@ -37,7 +30,7 @@ export function openLogOutput(fd: number): LogOutput {
     },
     flushSync() {
       if (isClosed) return
-      untilMs = performance.now() + FLUSH_LIMIT_MS
+      untilMs = performance.now() + LOG_LAST_FLUSH_MS
       try {
         out.flushSync()
       } catch {

@@ -1,10 +1,8 @@
 import { createHistogram, performance, type RecordableHistogram } from 'node:perf_hooks'
 import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client'
+import { LAG_REST_MS, LAG_WORK, LAG_WORK_MS } from './limits.js'
 
 const NEVER_MS = 2 ** 31 - 1
-const AT_REST_MS = 1000
-const AT_WORK_MS = 10
-const WORK = 0.05 // of the time of the event loop
 
 const figures: Readonly<Record<string, (lag: RecordableHistogram) => number>> = {
   min: ({ min }) => min,
@@ -44,16 +42,16 @@ function measureLag(): RecordableHistogram {
   const lag = createHistogram()
   let before = performance.eventLoopUtilization()
   let lookedAt = performance.now()
-  let everyMs = AT_WORK_MS
+  let everyMs = LAG_WORK_MS
   let due = lookedAt + everyMs
   const turn = (): void => {
     const at = performance.now()
     lag.record(Math.max(1, Math.round((at - due) * 1e6)))
-    if (at - lookedAt >= AT_REST_MS) {
+    if (at - lookedAt >= LAG_REST_MS) {
       const { utilization } = performance.eventLoopUtilization(before)
       before = performance.eventLoopUtilization()
       lookedAt = at
-      everyMs = utilization > WORK ? AT_WORK_MS : AT_REST_MS
+      everyMs = utilization > LAG_WORK ? LAG_WORK_MS : LAG_REST_MS
     }
     due = at + everyMs
     setTimeout(turn, everyMs).unref()

@@ -3,6 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { limitConnections } from '@overlay/rpc'
 import type { Registry } from 'prom-client'
+import { HEALTH_CHECK_MS, OPS_CONNECTIONS, OPS_TIMEOUTS } from './limits.js'
 import { registry } from './metrics.js'
 import { splitAddress } from './settings.js'
 
@@ -24,10 +25,6 @@ export interface OpsOptions {
   readonly metrics?: Pick<Registry, 'contentType' | 'metrics'>
 }
 
-const CHECK_LIMIT_MS = 2000
-const limits = { headersTimeout: 10_000, requestTimeout: 10_000, connectionsCheckingInterval: 5000 }
-const MOST_CONNECTIONS = 200
-
 /** Health and metrics, apart from the APIs. Meant for loopback and for the probes of an orchestrator. */
 export async function serveOps(
   listen: string,
@@ -42,7 +39,7 @@ export async function serveOps(
     '/metrics': async (res) => send(res, 200, metrics.contentType, await metrics.metrics()),
   }
 
-  const server = createServer(limits, (req, res) => {
+  const server = createServer(OPS_TIMEOUTS, (req, res) => {
     const answer = req.method === 'GET' ? answers[req.url?.split('?')[0] ?? ''] : undefined
     if (!answer) return send(res, 404, 'text/plain', 'not found')
     answer(res).catch((err: unknown) => {
@@ -50,8 +47,8 @@ export async function serveOps(
       send(res, 500, 'text/plain', 'failed')
     })
   })
-  server.on('connection', limitConnections(MOST_CONNECTIONS).admit)
-  server.timeout = limits.requestTimeout
+  server.on('connection', limitConnections(OPS_CONNECTIONS).admit)
+  server.timeout = OPS_TIMEOUTS.requestTimeout
   const { host, port } = splitAddress(listen)
   server.listen(port, host)
   await once(server, 'listening') // rejects when it cannot listen
@@ -69,7 +66,7 @@ export async function serveOps(
 export const healthInTime = (
   health: OpsOptions['health'],
   log: FailureLog,
-  limitMs = CHECK_LIMIT_MS,
+  limitMs = HEALTH_CHECK_MS,
 ): Promise<Health> =>
   inTime(health, limitMs).catch((err: unknown) => {
     log.error({ err }, 'health not determined')

@@ -1,4 +1,5 @@
 import type { RefusedRequest, SlowRequest } from '@overlay/rpc'
+import { RECENT_CHARACTERS, RECENT_ITEMS, SLOW_SECONDS } from './limits.js'
 import { printable } from './printable.js'
 
 /** The newest items of a kind. Older ones are dropped. */
@@ -19,18 +20,14 @@ export function openRecent<T>(most: number): Recent<T> {
   }
 }
 
-const MOST = 50
-const SLOW_SECONDS = 0.5
-const LONGEST = 128
-
 interface Refusal {
   readonly atMs: number
   readonly message: string
   readonly facts: object
 }
 
-const slow = openRecent<SlowRequest>(MOST)
-const refused = openRecent<Refusal>(MOST)
+const slow = openRecent<SlowRequest>(RECENT_ITEMS)
+const refused = openRecent<Refusal>(RECENT_ITEMS)
 
 export const isSlow = (seconds: number): boolean => seconds >= SLOW_SECONDS
 
@@ -57,6 +54,6 @@ const textsOf = (facts: object): Record<string, string> =>
     Object.entries(facts).flatMap(([name, value]: [string, unknown]) =>
       name === 'username' || (typeof value !== 'string' && typeof value !== 'number')
         ? []
-        : [[name, printable(String(value), LONGEST)]],
+        : [[name, printable(String(value), RECENT_CHARACTERS)]],
     ),
   )

@@ -1,26 +1,21 @@
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-
-const CHECK_MS = 10_000
-/** Processor time within that time of a process that has nothing to do. */
-const REST_MS = 300
-/** A collection stops the process for up to 1 ms for each MiB of old objects. */
-const MOST_OLD_BYTES = 64 * 1024 * 1024
+import { MAX_OLD_BYTES, REST_CHECK_MS, REST_CPU_MS } from './limits.js'
 
 /**
  * Collects garbage once after each burst of work. V8 gives memory back only as part of a collection, and a process
  * without work has none: it would keep the largest young generation that it ever had.
  * @param mostOldBytes objects outside of the young generation from which a collection would take too long
  */
-export function releaseMemoryAtRest(mostOldBytes = MOST_OLD_BYTES): Disposable {
+export function releaseMemoryAtRest(mostOldBytes = MAX_OLD_BYTES): Disposable {
   let [before, hasWorked] = [process.cpuUsage(), true]
   const timer = setInterval(() => {
     const { user, system } = process.cpuUsage(before)
     before = process.cpuUsage()
-    const isAtRest = (user + system) / 1000 < REST_MS
+    const isAtRest = (user + system) / 1000 < REST_CPU_MS
     if (isAtRest && hasWorked && oldBytes() < mostOldBytes) collect()
     hasWorked = !isAtRest
-  }, CHECK_MS)
+  }, REST_CHECK_MS)
   timer.unref()
   return { [Symbol.dispose]: () => clearInterval(timer) }
 }

@@ -1,14 +1,12 @@
 import type { Health } from '@overlay/process'
 import { openLimit, untilAborted } from '@overlay/process/async'
 import type { Bus, ChangeLog } from '@overlay/store/change-log'
-
-/** Shorter than any probe waits: a database that hangs must not look like a process that does. */
-const DATABASE_MS = 1200
+import { DATABASE_CHECK_MS } from './limits.js'
 
 /** A service is ready while its database answers. Without the bus it is slower. */
 export const healthOf =
   (changeLog: Pick<ChangeLog, 'head'>, bus: Pick<Bus, 'connected'>) => async (): Promise<Health> => {
-    using limit = openLimit(DATABASE_MS)
+    using limit = openLimit(DATABASE_CHECK_MS)
     const database = await Promise.race([changeLog.head(), untilAborted(limit.signal)]).then(
       () => 'ok',
       () => 'does not answer',

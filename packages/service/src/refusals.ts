@@ -1,6 +1,7 @@
 import { boundedLines, boundedPerSource, type LineLog, printable } from '@overlay/process'
 import { type Context, sourceOf, traceIdOf } from '@overlay/rpc'
 import type { RowChange } from '@overlay/store/change-log'
+import { AUDIT_LIMITS, REFUSED_CHARACTERS } from './limits.js'
 
 /** What is known of a client that is refused. Never a password, code or token. */
 export interface Refused {
@@ -32,8 +33,6 @@ export interface Refused {
 /** Logs the refusal of a client. The client does not learn the reason. */
 export type NoteRefusal = (context: Context, refused: Refused) => void
 
-const LONGEST = 128
-
 /** One line for each refusal, within limits; texts of the client are bounded and without control characters. */
 export function openRefusals(log: LineLog, message: string): NoteRefusal {
   const write = boundedLines(log, message)
@@ -48,12 +47,9 @@ const printed = (refused: Partial<Refused>): object =>
   Object.fromEntries(
     Object.entries(refused).map(([name, text]: [string, string | undefined]) => [
       name,
-      text && printable(text, LONGEST),
+      text && printable(text, REFUSED_CHARACTERS),
     ]),
   )
-
-/** Of one process: clients cause these rows without a session, and rows stay for months. */
-const auditLimits = { perSource: 10, total: 60, withinMs: 60_000 }
 
 /**
  * Also adds refusals to the audit, about the identity if it is known. Not the name as typed: it may be a password.
@@ -63,7 +59,7 @@ export function auditedRefusals(
   note: NoteRefusal,
   auditLater: (context: Context, rows: readonly RowChange[]) => void,
 ): NoteRefusal {
-  const isWithin = boundedPerSource(auditLimits)
+  const isWithin = boundedPerSource(AUDIT_LIMITS)
   return (context, refused) => {
     note(context, refused)
     if (!isWithin(sourceOf(context.sourceAddress))) return

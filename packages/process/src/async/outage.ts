@@ -1,9 +1,5 @@
+import { OUTAGE_MS, OUTAGE_REPORT_MS } from '../limits.js'
 import { isStopping } from '../process.js'
-
-/** Longer than a replica of a peer takes to restart. */
-const LASTS_MS = 3000
-/** Between two reports of one outage whose cause changes all the time. */
-const LONGEST_PAUSE_MS = 60_000
 
 /** Failures of one connection, and signs that it works. */
 export interface Outage extends Disposable {
@@ -18,7 +14,7 @@ export interface Outage extends Disposable {
  */
 export function openOutage(
   report: (err: unknown) => void,
-  { lastsMs = LASTS_MS, isEnding = isStopping } = {},
+  { lastsMs = OUTAGE_MS, isEnding = isStopping } = {},
 ): Outage {
   let latest: unknown
   let reportedCause: string | undefined
@@ -29,7 +25,7 @@ export function openOutage(
     const cause = causeOf(latest)
     if (isEnding() || cause === reportedCause) return
     reportedCause = cause
-    pauseMs = Math.min(Math.max(LASTS_MS, 2 * pauseMs), LONGEST_PAUSE_MS)
+    pauseMs = Math.min(Math.max(OUTAGE_MS, 2 * pauseMs), OUTAGE_REPORT_MS)
     report(latest)
   }
   function end(): void {

@@ -1,5 +1,6 @@
 import { openLocalServices } from '@overlay/rpc'
 import type { Logger } from 'pino'
+import { COMPONENT_CHECK_MS } from '../limits.js'
 import { mostSockets } from '../open-files.js'
 import { type Health, healthInTime, type OpsOptions, serveOps } from '../ops.js'
 import { dropRights, isStopping, untilStopped } from '../process.js'
@@ -26,7 +27,7 @@ export async function shareProcess(
       await Promise.all(
         [...components.keys()].map((component) => {
           const own = healths.get(component)
-          return own ? healthInTime(own, log, COMPONENT_MS) : missing(component)
+          return own ? healthInTime(own, log, COMPONENT_CHECK_MS) : missing(component)
         }),
       ),
     )
@@ -88,9 +89,6 @@ function sharing(): ComponentProcess['share'] {
     return { ...thing, [Symbol.asyncDispose]: release }
   }
 }
-
-/** Shorter than the limit of a check of the whole process, so that one component does not hide the others. */
-const COMPONENT_MS = 1500
 
 const nothing: AsyncDisposable = { [Symbol.asyncDispose]: async () => undefined }
 

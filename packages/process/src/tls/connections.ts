@@ -2,6 +2,16 @@ import type { BlockList, Socket } from 'node:net'
 import type { Server, TLSSocket } from 'node:tls'
 import { plainAddress, sourceOf } from '@overlay/rpc'
 import type { WriteLine } from '../bounded-lines.js'
+import {
+  ACCEPTED_BEFORE_HANDSHAKES,
+  FAILED_HANDSHAKE_BYTES,
+  HANDSHAKE_MS_IF_LIMITED,
+  HANDSHAKES_IF_LIMITED,
+  HANDSHAKES_PER_TURN,
+  SOURCE_LIMITED_MS,
+  SOURCE_REST_MS,
+  USUAL_HANDSHAKE_BYTES,
+} from '../limits.js'
 import { metrics } from '../metrics.js'
 import { connectionSettings } from '../shared-settings.js'
 import { answerPlainHttp, isPlainHttp } from './plain-http.js'
@@ -17,20 +27,6 @@ export interface ConnectionLimits {
   /** Reports connections that do not begin with TLS. */
   readonly noteRefused?: WriteLine
 }
-
-const HANDSHAKES_PER_TURN = 8
-const ACCEPTED_BEFORE_HANDSHAKES = 64
-/** What a client sends for its handshake if its chain has up to three certificates of usual size. */
-const USUAL_HANDSHAKE_BYTES = 4096
-/** A failed handshake that reads more than that contains a chain that no policy accepts. */
-const FAILED_HANDSHAKE_BYTES = 8192
-/** How long a source rests for each excessive handshake: several times what one may cost. */
-const REST_MS = 500
-/** How long after its last rest a source stays limited. */
-const LIMITED_MS = 10_000
-/** Handshakes that a limited source has under way at a time, and for how long each. */
-const HANDSHAKES_IF_LIMITED = 4
-const HANDSHAKE_MS_IF_LIMITED = 2000
 
 const HANDSHAKE_RECORD = 0x16
 const PLAIN_HTTP = 'plain HTTP: clients must use https, balancers must pass TLS through'
@@ -195,14 +191,14 @@ export function limitConnections(
     const now = performance.now()
     const limited = limitedSources.get(source)
     if (limited) {
-      limited.restUntil = Math.max(limited.restUntil, now) + REST_MS
+      limited.restUntil = Math.max(limited.restUntil, now) + SOURCE_REST_MS
       wakeLater(source, limited)
       return
     }
     const created = {
       waiting: waiting.get(source) ?? [],
       underWay: 0,
-      restUntil: now + REST_MS,
+      restUntil: now + SOURCE_REST_MS,
       timer: undefined,
     }
     limitedSources.set(source, created)
@@ -219,13 +215,13 @@ export function limitConnections(
   function wakeLater(source: string, limited: LimitedSource): void {
     clearTimeout(limited.timer)
     const restMs = limited.restUntil - performance.now()
-    const ms = restMs > 0 ? restMs : Math.max(REST_MS, restMs + LIMITED_MS)
+    const ms = restMs > 0 ? restMs : Math.max(SOURCE_REST_MS, restMs + SOURCE_LIMITED_MS)
     limited.timer = setTimeout(() => wake(source, limited), Math.ceil(ms)).unref()
   }
 
   function wake(source: string, limited: LimitedSource): void {
     startLimited(source, limited)
-    const isOver = limited.underWay === 0 && performance.now() >= limited.restUntil + LIMITED_MS
+    const isOver = limited.underWay === 0 && performance.now() >= limited.restUntil + SOURCE_LIMITED_MS
     if (isOver) limitedSources.delete(source)
     else wakeLater(source, limited)
   }

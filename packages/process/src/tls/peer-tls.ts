@@ -13,6 +13,7 @@ import {
 import type { Logger } from 'pino'
 import { openOutage } from '../async/outage.js'
 import { boundedLines, boundedPerSource } from '../bounded-lines.js'
+import { CALL_LINE_LIMITS } from '../limits.js'
 import { metrics, noteCertificate } from '../metrics.js'
 import { keepRefusal } from '../recent.js'
 import { WrongSettings } from '../settings.js'
@@ -53,13 +54,13 @@ export function openPeers(addresses: string, { tls, service, log, local }: OpenP
   return localPeers({ local, service, caller: tls.name, connect: connectOthers })
 }
 
-/** By method for what fails, by caller and method for what is refused. */
-const limits = { perSource: 10, total: 60, withinMs: 60_000 }
-
 /** Counts and logs what peers are refused. */
 export function noteRefused(log: Logger): Refused {
-  const isWithin = boundedPerSource(limits, (omitted) =>
-    log.warn({ lines: 'call refused', omitted, withinSeconds: limits.withinMs / 1000 }, 'lines omitted'),
+  const isWithin = boundedPerSource(CALL_LINE_LIMITS, (omitted) =>
+    log.warn(
+      { lines: 'call refused', omitted, withinSeconds: CALL_LINE_LIMITS.withinMs / 1000 },
+      'lines omitted',
+    ),
   )
   return (refusal) => {
     const { method = 'none', caller = 'none' } = refusal
@@ -73,6 +74,6 @@ export function noteRefused(log: Logger): Refused {
 
 /** Logs why calls are answered 503. */
 export function noteUnavailable(log: Logger): (call: UnavailableCall) => void {
-  const write = boundedLines(log, 'call answered 503', limits, 'warn')
+  const write = boundedLines(log, 'call answered 503', CALL_LINE_LIMITS, 'warn')
   return (call) => write(call.method, call)
 }

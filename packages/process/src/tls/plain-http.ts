@@ -1,7 +1,5 @@
 import type { Socket } from 'node:net'
-
-/** Time for a client to read the answer. */
-const LINGER_MS = 2000
+import { PLAIN_HTTP_MS } from '../limits.js'
 
 /** Whether the bytes begin like a request: a method, and a path, a URL or `*`. */
 export const isPlainHttp = (head: Buffer): boolean =>
@@ -12,7 +10,7 @@ const ANSWER = `HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: t
 
 /** Says to a client without TLS what is wrong, and closes the connection. */
 export function answerPlainHttp(socket: Socket): void {
-  const cut = setTimeout(() => socket.destroy(), LINGER_MS)
+  const cut = setTimeout(() => socket.destroy(), PLAIN_HTTP_MS)
   socket.once('close', () => clearTimeout(cut))
   socket.resume() // what is left unread would reset the connection, and discard the answer
   socket.end(ANSWER)

@@ -1,9 +1,5 @@
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
-
-/** Of a chain. No policy accepts a longer one. */
-const MOST_CERTIFICATES = 8
-/** In bits of RSA. */
-const LONGEST_KEY = 8192
+import { MAX_CERTIFICATES, MAX_KEY_BITS } from '../limits.js'
 
 /** By connection: Node decodes all certificates each time, 0.2 ms for each. */
 const chains = new WeakMap<object, Presented>()
@@ -41,7 +37,7 @@ function presentedBy(socket: TLSSocket): Presented {
   let isExcessive = false
   let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true)
   while (next?.raw && !fingerprints.has(next.fingerprint256)) {
-    isExcessive = chain.length === MOST_CERTIFICATES || (next.bits ?? 0) > LONGEST_KEY
+    isExcessive = chain.length === MAX_CERTIFICATES || (next.bits ?? 0) > MAX_KEY_BITS
     if (isExcessive) break
     fingerprints.add(next.fingerprint256)
     chain.push(next.raw)

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { type Context, Fault, ownContext, type Positions } from '@overlay/rpc'
-import { coalesced } from '../async/coalesced.js'
+import { coalesced } from '../async/serial.js'
+import { SERVER_KEY_MS, SERVER_KEY_PAUSE_MS, SERVER_KEY_POLL_MS } from '../limits.js'
 
 /** The key and the certificate of a TLS server, leaf first. */
 export interface ServerKey {
@@ -17,10 +18,6 @@ interface Log {
   warn(facts: object, message: string): void
 }
 
-const LIMIT_MS = 10_000
-const PAUSE_MS = 250
-const RENEW_MS = 60_000
-
 /** Waits for pki: the process cannot serve without its key. Fails when the signal is aborted. */
 export async function serverKey<Key extends ServerKey>(
   fetch: FetchKey<Key>,
@@ -33,7 +30,7 @@ export async function serverKey<Key extends ServerKey>(
     } catch (err) {
       if (!(err instanceof Fault)) throw err
       if (!isLogged) log.warn({ err }, 'no server certificate yet, waiting for pki')
-      await delay(PAUSE_MS, undefined, signal && { signal })
+      await delay(SERVER_KEY_PAUSE_MS, undefined, signal && { signal })
     }
   }
 }
@@ -64,7 +61,7 @@ export function renewServerKey<Key extends ServerKey>(
       log.warn({ err }, 'server certificate could not be looked up, going on with the last one')
     }
   })
-  const timer = setInterval(() => void poll(), RENEW_MS)
+  const timer = setInterval(() => void poll(), SERVER_KEY_POLL_MS)
   return {
     reload(positions) {
       seen = positions
@@ -74,4 +71,4 @@ export function renewServerKey<Key extends ServerKey>(
   }
 }
 
-const limited = (): Context => ownContext(AbortSignal.timeout(LIMIT_MS))
+const limited = (): Context => ownContext(AbortSignal.timeout(SERVER_KEY_MS))

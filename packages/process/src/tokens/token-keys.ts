@@ -1,6 +1,7 @@
 import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto'
 import type { Context, Methods, PkiServiceService, Positions } from '@overlay/rpc'
-import { coalesced } from '../async/coalesced.js'
+import { coalesced } from '../async/serial.js'
+import { TOKEN_KEYS_REFETCH_MS } from '../limits.js'
 
 /** The published keys of tokens. */
 export interface TokenKeys {
@@ -29,9 +30,6 @@ interface Loaded {
   readonly document: Buffer
   readonly keys: ReadonlyMap<string, KeyObject>
 }
-
-/** Between two reads that unknown key ids cause. */
-const REFETCH_MS = 1000
 
 /**
  * Caches the keys. They are read when first needed, when they are stale, and for an unknown key id at most once a second:
@@ -77,7 +75,7 @@ export function openTokenKeys(options: TokenKeysOptions): TokenKeys {
   }
 
   const isStale = (): boolean => hasChanged || now() - loadedAt >= maxAgeMs
-  const mayRetry = (): boolean => now() - triedAt >= REFETCH_MS
+  const mayRetry = (): boolean => now() - triedAt >= TOKEN_KEYS_REFETCH_MS
 
   return {
     async document() {

@@ -7,7 +7,7 @@ import {
   SessionRemoved,
   ValidateSessionsRequest,
 } from '@overlay/channel'
-import { boundedPerSource, usualLimits } from '@overlay/process'
+import { boundedPerSource, LINE_LIMITS } from '@overlay/process'
 import { fairQueue, pagesOf, runPeriodically } from '@overlay/process/async'
 import type { Methods, PolicyServiceService, Positions } from '@overlay/rpc'
 import type { Bus, ChangeLog, Source } from '@overlay/store/change-log'
@@ -77,7 +77,7 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
   opening.use(await followEndedSessions(changeLog, notifyListeners))
   opening.use(startPruningEnded(changeLog))
   const checks = fairQueue(checkLimits)
-  const isLogged = boundedPerSource(usualLimits)
+  const isLogged = boundedPerSource(LINE_LIMITS)
   opening.use(runPeriodically(FINGERPRINT_EXPIRY_MS, async () => apiSessions.expire()))
 
   const opened = opening.move()

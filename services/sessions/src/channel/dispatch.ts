@@ -1,5 +1,5 @@
 import { bodyBytesOf, type Message, ownTypes, TooManyFields } from '@overlay/channel'
-import { boundedLines, metrics, usualLimits } from '@overlay/process'
+import { boundedLines, LINE_LIMITS, metrics } from '@overlay/process'
 import type { Logger } from 'pino'
 import { BYTES_PER_UNIT, MOST_BUDGETS, MOST_BYTES, UNITS_PER_MESSAGE } from '../limits.js'
 import type { Concern, Handler } from './handlers.js'
@@ -18,7 +18,7 @@ export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatc
   for (const handler of concerns.flatMap(({ handlers }) => handlers))
     handlers.set(handler.type, [...(handlers.get(handler.type) ?? []), handler])
   const budgets = new Map<string, WorkBudget>() // by router: one that connects again goes on with what it has
-  const noteFailure = boundedLines(log, 'message of a router not handled', usualLimits, 'error')
+  const noteFailure = boundedLines(log, 'message of a router not handled', LINE_LIMITS, 'error')
   const noteOversized = boundedLines(log, 'message of a router dropped: it is too large')
 
   function budgetOf({ routerId }: RouterChannel): WorkBudget {

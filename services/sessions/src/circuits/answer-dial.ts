@@ -1,5 +1,5 @@
 import { edgeErrorCode, type Message, type Outgoing } from '@overlay/channel'
-import { boundedLines, noteFullQueue, usualLimits } from '@overlay/process'
+import { boundedLines, LINE_LIMITS, noteFullQueue } from '@overlay/process'
 import { failureOf, tracing } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { answer, refused } from '../channel/replies.js'
@@ -25,7 +25,7 @@ interface DialDeps extends Pick<Circuits, 'end'> {
  * answers that arrive on the same channel.
  */
 export function openDials({ end, log }: DialDeps) {
-  const noteFailure = boundedLines(log, 'circuit not set up', usualLimits, 'error')
+  const noteFailure = boundedLines(log, 'circuit not set up', LINE_LIMITS, 'error')
   const underWay = new Map<string, number>()
 
   async function create<T extends OpenedCircuit>(
