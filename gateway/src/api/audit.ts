@@ -13,12 +13,12 @@ import {
 import { Fault, invalid } from '@overlay/rpc'
 import {
   auditFilter,
+  type Cursor,
   changeNamed,
-  comparePlaces,
-  cursorOf,
+  compareCursors,
+  formatCursor,
   type Page,
-  type Place,
-  placeOf,
+  parseCursor,
   unknownChange,
 } from '@overlay/store/audit'
 import { type AuditQuery, isSchema, readAudit, readAuditedChange } from '../clients/read-audit.js'
@@ -108,7 +108,7 @@ export function changes(services: Pick<Services, 'auditOf'>, log: AuditLog): Han
         count += page.changes.length
         const { next } = page
         // a cursor that does not move: nothing later is settled yet
-        if (!next || comparePlaces(next, end) >= 0 || (behind && comparePlaces(next, behind) <= 0)) {
+        if (!next || compareCursors(next, end) >= 0 || (behind && compareCursors(next, behind) <= 0)) {
           isComplete = true
           return
         }
@@ -126,7 +126,7 @@ export function changes(services: Pick<Services, 'auditOf'>, log: AuditLog): Han
   }
 
   /** Changes of later times are left to the next export: else one could go on forever. */
-  async function settledNow(c: RequestContext): Promise<Place> {
+  async function settledNow(c: RequestContext): Promise<Cursor> {
     const { next } = await readAudit(
       services,
       { filter: '', oldestFirst: true, limit: 0 },
@@ -144,7 +144,7 @@ export function changes(services: Pick<Services, 'auditOf'>, log: AuditLog): Han
         const query = queryIn(c)
         const { changes, next } = await readAudit(services, query, callContext(c))
         forbidStoring(c)
-        const meta = { limit: query.limit, next: next ? cursorOf(next) : null }
+        const meta = { limit: query.limit, next: next ? formatCursor(next) : null }
         const data = Buffer.from(`[${changes.map(({ json }) => json).join()}]`)
         return sendData(c, data, 200, JSON.stringify(meta))
       },
@@ -178,7 +178,7 @@ export function changes(services: Pick<Services, 'auditOf'>, log: AuditLog): Han
             identityId,
             identityName: caller?.identityName,
             filter,
-            after: behind && cursorOf(behind),
+            after: behind && formatCursor(behind),
           },
           'audit exported',
         )
@@ -202,7 +202,7 @@ function queryIn(c: RequestContext): AuditQuery {
   const cursor = after || before
   return {
     filter: text('filter'),
-    behind: cursor === '' ? undefined : placeOf(name, cursor),
+    behind: cursor === '' ? undefined : parseCursor(name, cursor),
     oldestFirst: after !== '',
     limit,
   }

@@ -1,13 +1,13 @@
 import type { Service } from '@overlay/model'
 import { type Context, Fault } from '@overlay/rpc'
-import { comparePlaces, mergePages, type Page, type Place, placeIn } from '@overlay/store/audit'
+import { type Cursor, compareCursors, cursorIn, mergePages, type Page } from '@overlay/store/audit'
 import { AUDIT_READ_MS } from '../limits.js'
 import type { Services } from './services.js'
 
 export interface AuditQuery {
   readonly filter: string
   /** Only changes after this cursor in the order of the list. Absent: from its beginning. */
-  readonly behind?: Place | undefined
+  readonly behind?: Cursor | undefined
   readonly oldestFirst: boolean
   readonly limit: number
 }
@@ -26,7 +26,7 @@ export async function readAudit(
   const own = { ...context, deadline }
   const pages = await Promise.all(
     schemas.map(async (schema) => {
-      const request = { filter, behind: behind && placeIn(schema, behind), oldestFirst, limit }
+      const request = { filter, behind: behind && cursorIn(schema, behind), oldestFirst, limit }
       const { changes, ...page } = await nameOwner(schema, auditOf(schema).list(request, own))
       return {
         schema,
@@ -37,7 +37,7 @@ export async function readAudit(
   )
   const { changes, next } = mergePages(pages, { oldestFirst, limit })
   // what was settled stays so, even if a clock or a writer of another role says otherwise for a while
-  const isBack = oldestFirst && next && behind && comparePlaces(next, behind) < 0
+  const isBack = oldestFirst && next && behind && compareCursors(next, behind) < 0
   return { changes, next: isBack ? behind : next }
 }
 

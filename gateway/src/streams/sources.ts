@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { openLimit, reconnect, withWatchdog } from '@overlay/process/async'
 import { type Context, type Methods, ownContext, type SessionsServiceService } from '@overlay/rpc'
-import { changeIdOf, type Page, type Place, type PlacedChange } from '@overlay/store/audit'
+import { type ChangeWithCursor, type Cursor, changeIdOf, type Page } from '@overlay/store/audit'
 import type { FollowLog } from '@overlay/store/change-log'
 import type { AuditQuery } from '../clients/read-audit.js'
 import {
@@ -25,7 +25,7 @@ export const openChangeSource = (
   log: FollowLog,
 ): EventSource =>
   openSharedSource(async ({ emit, opened }, signal) => {
-    let behind: Place | undefined
+    let behind: Cursor | undefined
     /** The first page has no changes: it only says where the stream begins. */
     const nextPage = async (): Promise<Page> => {
       using limit = openLimit(AUDIT_READ_MS, signal)
@@ -54,7 +54,7 @@ export const openChangeSource = (
   })
 
 /** wire: the second event of each change. */
-function committed({ schema, id, atMs }: PlacedChange): Buffer {
+function committed({ schema, id, atMs }: ChangeWithCursor): Buffer {
   const timestamp = new Date(atMs).toISOString()
   const event = { namespace: NAMESPACE, eventId: changeIdOf(schema, id), eventType: 'committed', timestamp }
   return Buffer.from(JSON.stringify(event))

@@ -1,9 +1,9 @@
 import {
   type ChangeEvent,
   type ChangeQuery,
+  type Cursor,
+  cursorIn,
   mergePages,
-  type Place,
-  placeIn,
   readChanges,
 } from '@overlay/store/audit'
 import { openDatabase } from '@overlay/store/postgres'
@@ -33,7 +33,7 @@ export async function readAudit(ownerUrl: string, query: AuditQuery): Promise<Ch
   const where = filterOf(query, authorIds)
   await using databases = openDatabases(ownerUrl)
   const found: ChangeEvent[] = []
-  let behind: Place | undefined
+  let behind: Cursor | undefined
   do {
     const limit = query.limit - found.length
     const { changes, next } = mergePages(await databases.read(where, behind, limit), {
@@ -49,11 +49,11 @@ export async function readAudit(ownerUrl: string, query: AuditQuery): Promise<Ch
 function openDatabases(ownerUrl: string) {
   const databases = services.map((schema) => openDatabase(ownerUrl, schema, { max: 1 }))
   return {
-    read: (where: Filter, behind: Place | undefined, limit: number) =>
+    read: (where: Filter, behind: Cursor | undefined, limit: number) =>
       Promise.all(
         databases.map(async (db) => {
           const { schema } = db
-          const query = { where, behind: behind && placeIn(schema, behind), oldestFirst: false, limit }
+          const query = { where, behind: behind && cursorIn(schema, behind), oldestFirst: false, limit }
           const page = await db.transaction(new Date(Date.now() + AUDIT_READ_MS), (tx) =>
             readChanges(tx, schema, query),
           )

@@ -159,7 +159,7 @@ export const COUNTED_TEXTS = 2000
 /** Uses after which a text is prepared. */
 export const USES_TO_PREPARE = 5
 
-/** Milliseconds between two signs of life of a lock's connection. Far below LOCK_IDLE_MS. */
+/** Milliseconds between two heartbeats of a lock's connection. Far below LOCK_IDLE_MS. */
 export const LOCK_BEAT_MS = 5000
 
 /** Milliseconds of silence after which the server ends a lock's connection, and releases the lock. */
@@ -205,6 +205,17 @@ export const IDS_CALL_MS = 30_000
 /** Texts of documents whose compact form is kept, and their most characters. */
 export const COMPACTED_TEXTS = 1000
 export const COMPACTED_CHARACTERS = 500
+
+/** Milliseconds of a read of the audit: a filter that no index serves reads the whole table. */
+export const AUDIT_READ_MS = 5000
+
+/** Reads of the audit at once, and those that wait. Far below POOL_SIZE: requests of clients need connections. */
+export const AUDIT_READS = 2
+export const AUDIT_READS_WAITING = 20
+
+/** Changes of a page of the audit, and their bytes: less than half of a message, so that one more row always fits. */
+export const AUDIT_PAGE_ROWS = 500
+export const AUDIT_PAGE_BYTES = 4 * 1024 * 1024
 
 /** Days in which a success makes a source familiar to an account. */
 export const FAMILIAR_DAYS = 30

@@ -1,19 +1,14 @@
 import { boundedQueue } from '@overlay/process/async'
 import type { AuditedChange, AuditServiceService, Context, Methods } from '@overlay/rpc'
+import { AUDIT_PAGE_ROWS, AUDIT_READ_MS, AUDIT_READS, AUDIT_READS_WAITING } from '../limits.js'
 import type { Database } from '../postgres/database.js'
+import { changeIdOf, unknownChange } from './cursor.js'
 import { auditFilter } from './filter.js'
-import { changeIdOf, unknownChange } from './place.js'
 import { readChange, readChanges, type SchemaChange, settledMs } from './read.js'
-
-/** A filter that no index serves reads the whole table. */
-const READ_MS = 5000
-/** Reads of the audit must leave connections to the requests of clients. */
-const LIMITS = { name: 'audit', running: 2, waiting: 20 }
-const MOST_CHANGES = 500
 
 /** Answers for the audit of the own schema. */
 export function auditService(db: Database): Methods<AuditServiceService> {
-  const turn = boundedQueue(LIMITS)
+  const turn = boundedQueue({ name: 'audit', running: AUDIT_READS, waiting: AUDIT_READS_WAITING })
   const { schema } = db
   return {
     list({ filter, behind, oldestFirst, limit }, context) {
@@ -27,7 +22,7 @@ export function auditService(db: Database): Methods<AuditServiceService> {
               behind,
               beforeMs: oldestFirst ? settled : undefined,
               oldestFirst,
-              limit: Math.min(limit, MOST_CHANGES),
+              limit: Math.min(limit, AUDIT_PAGE_ROWS),
             }
             const { changes, isComplete } = limit > 0 ? await readChanges(tx, schema, query) : nothing
             return { changes: changes.map(messageOf), isComplete, settledMs: settled }
@@ -47,7 +42,7 @@ export function auditService(db: Database): Methods<AuditServiceService> {
 const nothing = { changes: [], isComplete: true }
 
 function deadlineOf({ deadline }: Context): Date {
-  const own = Date.now() + READ_MS
+  const own = Date.now() + AUDIT_READ_MS
   return new Date(Math.min(own, deadline?.getTime() ?? own))
 }
 

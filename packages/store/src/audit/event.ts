@@ -1,4 +1,4 @@
-import { changeIdOf, cursorOf, type Place } from './place.js'
+import { type Cursor, changeIdOf, formatCursor } from './cursor.js'
 
 /** A change as its row in the audit has it. `before` and `after` are JSON. */
 export interface StoredChange {
@@ -40,7 +40,7 @@ export interface ChangeEvent {
   readonly kind: string
   readonly entityId: string
   readonly entityName?: string
-  /** The place of the change, for the parameters `after` and `before` of lists. */
+  /** Of the change, for the parameters `after` and `before` of lists. */
   readonly cursor: string
   readonly initialState?: Readonly<Record<string, unknown>>
   readonly finalState?: Readonly<Record<string, unknown>>
@@ -60,7 +60,7 @@ export const entityTypeOf = (kind: string): string =>
 /** The event as JSON. States are inserted as they are stored. */
 export function eventJson(schema: string, row: StoredChange): string {
   const { before, after } = row
-  const place: Place = { atMs: row.at.getTime(), schema, id: row.id }
+  const cursor: Cursor = { atMs: row.at.getTime(), schema, id: row.id }
   const event: Omit<ChangeEvent, 'initialState' | 'finalState'> = {
     namespace: 'entityChange',
     eventId: changeIdOf(schema, row.id),
@@ -71,7 +71,7 @@ export function eventJson(schema: string, row: StoredChange): string {
     kind: row.kind,
     entityId: row.entityId,
     ...(row.entityName !== null && { entityName: row.entityName }),
-    cursor: cursorOf(place),
+    cursor: formatCursor(cursor),
   }
   let json = JSON.stringify(event).slice(0, -1)
   if (before !== null) json += `,"initialState":${before}`

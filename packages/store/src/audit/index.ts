@@ -1,6 +1,6 @@
 export * from './audit-service.js'
+export * from './cursor.js'
 export type { ChangeEvent } from './event.js'
 export * from './filter.js'
 export * from './merge.js'
-export * from './place.js'
 export * from './read.js'

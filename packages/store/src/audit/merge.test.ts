@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { cursorIn, formatCursor, parseCursor } from './cursor.js'
 import { mergePages, type SchemaPage } from './merge.js'
-import { cursorOf, placeIn, placeOf } from './place.js'
 
 /** Changes at these times, one a millisecond. */
 const page = (schema: string, times: readonly number[], rest: Partial<SchemaPage> = {}): SchemaPage => ({
@@ -12,7 +12,7 @@ const page = (schema: string, times: readonly number[], rest: Partial<SchemaPage
 })
 const shown = (pages: readonly SchemaPage[], oldestFirst: boolean, limit = 10) => {
   const { changes, next } = mergePages(pages, { oldestFirst, limit })
-  return [changes.map(({ schema, id }) => `${schema}${id}`), next && cursorOf(next)]
+  return [changes.map(({ schema, id }) => `${schema}${id}`), next && formatCursor(next)]
 }
 
 test('changes of all schemas are in the order of time, schema and id', () => {
@@ -34,14 +34,20 @@ test('oldest first, a page ends where one schema is not settled', () => {
   expect(shown(pages, true)).toEqual([['a1', 'b2'], '5..0'])
 })
 
-test('a place of a schema is before or behind the changes of others at its time', () => {
-  const place = { atMs: 1, schema: 'b', id: 7 }
-  expect(['a', 'b', 'c'].map((schema) => placeIn(schema, place).id)).toEqual([Number.MAX_SAFE_INTEGER, 7, 0])
+test('a cursor of a schema is before or behind the changes of others at its time', () => {
+  const cursor = { atMs: 1, schema: 'b', id: 7 }
+  expect(['a', 'b', 'c'].map((schema) => cursorIn(schema, cursor).id)).toEqual([
+    Number.MAX_SAFE_INTEGER,
+    7,
+    0,
+  ])
 })
 
 test.each(['', 'x', '1.2', '1.a.', '1.a.-1', '12345678901234.a.1', '1.A.1', "1.a'.1"])(
   'the cursor %j is refused',
   (cursor) => {
-    expect(() => placeOf('after', cursor)).toThrow(expect.objectContaining({ code: 'COULD_NOT_VALIDATE' }))
+    expect(() => parseCursor('after', cursor)).toThrow(
+      expect.objectContaining({ code: 'COULD_NOT_VALIDATE' }),
+    )
   },
 )

@@ -1,4 +1,4 @@
-import { comparePlaces, type Place } from './place.js'
+import { type Cursor, compareCursors } from './cursor.js'
 import type { SchemaChange } from './read.js'
 
 /** The answer of one schema. */
@@ -10,13 +10,13 @@ export interface SchemaPage {
   readonly settledMs: number
 }
 
-export interface PlacedChange extends SchemaChange, Place {}
+export interface ChangeWithCursor extends SchemaChange, Cursor {}
 
 /** A page of the audit of all schemas. */
 export interface Page {
-  readonly changes: readonly PlacedChange[]
+  readonly changes: readonly ChangeWithCursor[]
   /** Where the next page begins. Undefined, newest first: there is none. */
-  readonly next: Place | undefined
+  readonly next: Cursor | undefined
 }
 
 export interface PageOptions {
@@ -24,9 +24,10 @@ export interface PageOptions {
   readonly limit: number
 }
 
-/** The page of all schemas: their changes up to the place that the shortest page reaches. */
+/** The page of all schemas: their changes up to the cursor that the shortest page reaches. */
 export function mergePages(pages: readonly SchemaPage[], { oldestFirst, limit }: PageOptions): Page {
-  const compare = (a: Place, b: Place): number => (oldestFirst ? comparePlaces(a, b) : comparePlaces(b, a))
+  const compare = (a: Cursor, b: Cursor): number =>
+    oldestFirst ? compareCursors(a, b) : compareCursors(b, a)
   const changes = pages.flatMap(({ schema, changes }) => changes.map((change) => ({ ...change, schema })))
   const [end] = pages.flatMap((page) => endOf(page, oldestFirst)).sort(compare)
   const known = end ? changes.filter((change) => compare(change, end) <= 0) : changes
@@ -36,8 +37,8 @@ export function mergePages(pages: readonly SchemaPage[], { oldestFirst, limit }:
   return { changes: shown, next: shown.at(-1) }
 }
 
-/** The place up to which the page has all changes of its schema. None: it has all. */
-function endOf({ schema, changes, isComplete, settledMs }: SchemaPage, oldestFirst: boolean): Place[] {
+/** The cursor up to which the page has all changes of its schema. None: it has all. */
+function endOf({ schema, changes, isComplete, settledMs }: SchemaPage, oldestFirst: boolean): Cursor[] {
   const last = changes.at(-1)
   if (!isComplete && last) return [{ ...last, schema }]
   return oldestFirst ? [{ atMs: settledMs, schema: '', id: 0 }] : []

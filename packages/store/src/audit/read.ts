@@ -1,13 +1,14 @@
 import type { Filter } from '@overlay/model'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import { whereOf } from '../kind-store/where.js'
+import { AUDIT_PAGE_BYTES } from '../limits.js'
 import { type Db, ofClients, onlyRow, type Tx } from '../postgres/database.js'
+import type { SchemaCursor } from './cursor.js'
 import { entityTypeOf, eventJson, type StoredChange } from './event.js'
 import { auditSymbols, entityName } from './filter.js'
-import type { SchemaPlace } from './place.js'
 
 /** A change of one schema. */
-export interface SchemaChange extends SchemaPlace {
+export interface SchemaChange extends SchemaCursor {
   readonly entityType: string
   /** The event. */
   readonly json: string
@@ -15,8 +16,8 @@ export interface SchemaChange extends SchemaPlace {
 
 export interface ChangeQuery {
   readonly where: Filter
-  /** Only changes behind this place in the order of the list. Absent: from its beginning. */
-  readonly behind?: SchemaPlace | undefined
+  /** Only changes behind this cursor in the order of the list. Absent: from its beginning. */
+  readonly behind?: SchemaCursor | undefined
   /** Only changes before this time. */
   readonly beforeMs?: number | undefined
   readonly oldestFirst: boolean
@@ -28,9 +29,6 @@ export interface ChangePage {
   /** No further changes match. */
   readonly isComplete: boolean
 }
-
-/** Half of a message, so that one more row always fits. */
-const MOST_BYTES = 4 * 1024 * 1024
 
 const columns = sql`
   id, at, kind, entity_id as "entityId", ${raw(entityName)} as "entityName", request_id as "requestId",
@@ -51,7 +49,7 @@ export async function readChanges(db: Db, schema: string, query: ChangeQuery): P
          measured as (
          select *, count(*) over ()::int as found, sum(${bytes}) over (order by ${order}) - (${bytes}) as bytes_before
            from page)
-  select * from measured where bytes_before < ${MOST_BYTES} order by ${order}`,
+  select * from measured where bytes_before < ${AUDIT_PAGE_BYTES} order by ${order}`,
     ofClients,
   )
   const found = rows[0]?.found ?? 0

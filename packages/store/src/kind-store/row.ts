@@ -73,11 +73,13 @@ export function rowOf(entity: Entity, stored: QueryResultRow): AnyRow {
 }
 
 /** The row for followers and the audit, without secrets. */
-export const plainOf = (entity: Entity, row: AnyRow): Record<string, unknown> => ({
-  ...plainWithoutTimes(entity, row),
-  createdAt: row.createdAt,
-  updatedAt: row.updatedAt,
-})
+export function plainOf(entity: Entity, row: AnyRow): Record<string, unknown> {
+  const members = membersIn(row)
+  const plain: Record<string, unknown> = { id: row.id }
+  for (const { name, field } of ownFieldsOf(entity)) if (!field.secret) plain[name] = members[name]
+  const { tags, isSystem, createdAt, updatedAt } = row
+  return { ...plain, tags, isSystem, createdAt, updatedAt }
+}
 
 /** The same for a row to be inserted. The database sets its times. */
 export function plainOfNew(
@@ -91,18 +93,6 @@ export function plainOfNew(
     if (!field.secret) plain[name] = field.load(storedValue(field, name, values))
   plain.tags = tags
   plain.isSystem = false
-  return plain
-}
-
-function plainWithoutTimes(
-  entity: Entity,
-  row: Pick<BaseRow, 'id' | 'tags' | 'isSystem'>,
-): Record<string, unknown> {
-  const members = membersIn(row)
-  const plain: Record<string, unknown> = { id: row.id }
-  for (const { name, field } of ownFieldsOf(entity)) if (!field.secret) plain[name] = members[name]
-  plain.tags = row.tags
-  plain.isSystem = row.isSystem
   return plain
 }
 

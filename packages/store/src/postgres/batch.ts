@@ -1,8 +1,9 @@
-import { type ActiveSpan, Fault, type SpanFacts, type Tracing, tracing } from '@overlay/rpc'
+import { type ActiveSpan, Fault, type SpanFacts, tracing } from '@overlay/rpc'
 import { isAway } from './database-failure.js'
 
 interface Waiting<E, R> {
   readonly entry: E
+  readonly span: ActiveSpan | undefined
   resolve(result: R): void
   reject(err: unknown): void
 }
@@ -21,42 +22,12 @@ interface Options<E> {
 /**
  * Gathers entries while a call runs and passes them to the next one, at most `limit` at once. Results come in the order
  * of the entries. There is no timer: a single entry does not wait. A batch that fails is repeated entry by entry, so that
- * a bad entry fails alone; not while the database is unavailable or late. `run` must undo a batch that fails.
+ * a bad entry fails alone; not while the database is unavailable or slow. `run` must undo a batch that fails.
  */
-export function batch<E, R>(run: Run<E, R>, options: Options<E> = {}): (entry: E) => Promise<R> {
-  return tracing ? tracedBatch(tracing, run, options) : untracedBatch(run, options)
-}
-
-type Run<E, R> = (entries: readonly E[]) => Promise<readonly R[]>
-
-const facts: SpanFacts = { name: 'batch', kind: 'internal', attributes: {} }
-
-function tracedBatch<E, R>(
-  tracing: Tracing,
-  run: Run<E, R>,
-  { deadlineOf, sizeOf, ...options }: Options<E>,
+export function batch<E, R>(
+  run: (entries: readonly E[]) => Promise<readonly R[]>,
+  options: Options<E> = {},
 ): (entry: E) => Promise<R> {
-  interface Traced {
-    readonly entry: E
-    readonly span: ActiveSpan | undefined
-  }
-  const add = untracedBatch<Traced, R>(
-    (list) =>
-      tracing.shared(
-        facts,
-        list.map(({ span }) => span),
-        () => run(list.map(({ entry }) => entry)),
-      ),
-    {
-      ...options,
-      ...(deadlineOf && { deadlineOf: ({ entry }: Traced) => deadlineOf(entry) }),
-      ...(sizeOf && { sizeOf: ({ entry }: Traced) => sizeOf(entry) }),
-    },
-  )
-  return (entry) => add({ entry, span: tracing.active() })
-}
-
-function untracedBatch<E, R>(run: Run<E, R>, options: Options<E>): (entry: E) => Promise<R> {
   const { limit = 200, sizeLimit = Number.POSITIVE_INFINITY } = options
   const { sizeOf = () => 1, deadlineOf = () => undefined } = options
   let waiting: Waiting<E, R>[] = []
@@ -80,7 +51,9 @@ function untracedBatch<E, R>(run: Run<E, R>, options: Options<E>): (entry: E) =>
   }
 
   async function settle(batch: readonly Waiting<E, R>[]): Promise<void> {
-    const results = await run(batch.map(({ entry }) => entry))
+    const work = () => run(batch.map(({ entry }) => entry))
+    const spans = batch.map(({ span }) => span)
+    const results = tracing ? await tracing.shared(facts, spans, work) : await work()
     if (results.length !== batch.length)
       throw new Error(`${results.length} results for ${batch.length} combined entries`)
     for (const [i, { resolve }] of batch.entries()) resolve(results[i] as R)
@@ -102,9 +75,11 @@ function untracedBatch<E, R>(run: Run<E, R>, options: Options<E>): (entry: E) =>
 
   return (entry) =>
     new Promise((resolve, reject) => {
-      waiting.push({ entry, resolve, reject })
+      waiting.push({ entry, span: tracing?.active(), resolve, reject })
       if (busy) return
       busy = true
       setImmediate(next)
     })
 }
+
+const facts: SpanFacts = { name: 'batch', kind: 'internal', attributes: {} }

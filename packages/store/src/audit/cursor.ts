@@ -1,40 +1,40 @@
 import { Fault, invalid } from '@overlay/rpc'
 
-/** A place in the audit of all schemas, whose order is time, schema and id. */
-export interface Place {
+/** A position in the audit of all schemas, whose order is time, schema and id. */
+export interface Cursor {
   readonly atMs: number
   /** Empty: before the changes of all schemas at this time. */
   readonly schema: string
   readonly id: number
 }
 
-/** The part of a place that matters to one schema. */
-export interface SchemaPlace {
+/** The part of a cursor that matters to one schema. */
+export interface SchemaCursor {
   readonly atMs: number
   readonly id: number
 }
 
 /** Negative: `a` is older. */
-export const comparePlaces = (a: Place, b: Place): number =>
+export const compareCursors = (a: Cursor, b: Cursor): number =>
   a.atMs - b.atMs || compareTexts(a.schema, b.schema) || a.id - b.id
 
 const compareTexts = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
-/** The same place among the changes of one schema. */
-export const placeIn = (schema: string, place: Place): SchemaPlace => ({
-  atMs: place.atMs,
-  id: place.schema === schema ? place.id : schema < place.schema ? Number.MAX_SAFE_INTEGER : 0,
+/** The same position among the changes of one schema. */
+export const cursorIn = (schema: string, cursor: Cursor): SchemaCursor => ({
+  atMs: cursor.atMs,
+  id: cursor.schema === schema ? cursor.id : schema < cursor.schema ? Number.MAX_SAFE_INTEGER : 0,
 })
 
-/** Names a place to clients. */
-export const cursorOf = ({ atMs, schema, id }: Place): string => `${atMs}.${schema}.${id}`
+/** The cursor as clients see it. */
+export const formatCursor = ({ atMs, schema, id }: Cursor): string => `${atMs}.${schema}.${id}`
 
 const CURSOR = /^(\d{1,13})\.([a-z]{0,20})\.(\d{1,15})$/
 
 /** @param name of the parameter that has the cursor */
-export function placeOf(name: string, cursor: string): Place {
-  const [, atMs, schema = '', id] = CURSOR.exec(cursor) ?? []
-  if (atMs === undefined) throw invalid(name, `${name} must be a cursor of this list`, cursor)
+export function parseCursor(name: string, text: string): Cursor {
+  const [, atMs, schema = '', id] = CURSOR.exec(text) ?? []
+  if (atMs === undefined) throw invalid(name, `${name} must be a cursor of this list`, text)
   return { atMs: Number(atMs), schema, id: Number(id) }
 }
 
