@@ -1,7 +1,7 @@
-import { followers } from '@overlay/process'
 import { reconnect, withWatchdog } from '@overlay/process/async'
 import type { Positions } from '@overlay/rpc'
 import { FRESH_MS, SILENCE_MS, STREAM_PAUSE_MS } from '../limits.js'
+import { openStreamHealth } from './stream-health.js'
 
 /** The stream of changes from the owner of cached rows. */
 export interface Followed extends AsyncDisposable {
@@ -18,8 +18,8 @@ export interface FollowLog {
 }
 
 /**
- * Reads a stream until disposed. `open` starts it again after a failure. Each message, also an empty one, confirms that the stream works, except while `apply` returns null: then
- * the state is complete only after further messages. The content of a message may be older than the message: freshness
+ * Reads a stream until disposed. `open` starts it again after a failure. Each message, also an empty one, confirms that
+ * the stream works. While `apply` returns null, the state is complete only after further messages. The content of a message may be older than the message: freshness
  * counts from the content.
  */
 export function followStream<M>(
@@ -31,9 +31,8 @@ export function followStream<M>(
 ): Followed {
   const stop = new AbortController()
   const { signal } = stop
-  let freshAt = Number.NEGATIVE_INFINITY
-  let heardAt = Number.NEGATIVE_INFINITY
   let positions: Positions = {}
+  const health = openStreamHealth(name, () => positions[name])
 
   const running = reconnect({
     signal,
@@ -42,28 +41,22 @@ export function followStream<M>(
     async connect({ works }) {
       for await (const message of withWatchdog(SILENCE_MS, open, signal)) {
         const applied = apply(message)
-        heardAt = performance.now()
+        health.hear()
         works()
         if (applied === null) continue
         positions = applied
-        freshAt = Math.max(freshAt, performance.now() - ageMsOf(message))
+        health.refresh(performance.now() - ageMsOf(message))
       }
       throw new Error('the owner ended the stream')
     },
     onOutage: (err) => log.warn({ err, follows: name }, 'stream lost, trying again'),
   })
-  const described = {
-    schema: name,
-    number: () => positions[name]?.number,
-    silentMs: () => performance.now() - heardAt,
-  }
-  followers.add(described)
   return {
-    isFresh: () => performance.now() - freshAt < FRESH_MS,
-    isHeard: () => performance.now() - heardAt < SILENCE_MS,
+    isFresh: () => health.ageMs() < FRESH_MS,
+    isHeard: health.isHeard,
     positions: () => positions,
     async [Symbol.asyncDispose]() {
-      followers.delete(described)
+      health[Symbol.dispose]()
       stop.abort()
       await running
     },

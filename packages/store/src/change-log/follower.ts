@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { followers, metrics } from '@overlay/process'
+import { metrics } from '@overlay/process'
 import {
   type Connection,
   openBackoff,
@@ -16,6 +16,7 @@ import { isAway } from '../postgres/database-failure.js'
 import { poisonOf } from './poison.js'
 import { isSamePosition } from './positions.js'
 import type { Source } from './source.js'
+import { openStreamHealth } from './stream-health.js'
 import { openWaiters } from './waiters.js'
 
 /** Receives followed changes. Each function returns the position that the sink is at; they are called one at a time. */
@@ -69,8 +70,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
   const poison = poisonOf(source, log, stop.signal)
   let applied: Position | undefined
   let mustReload = false // on another timeline, or too far behind
-  let freshAt = Number.NEGATIVE_INFINITY
-  let heardAt = Number.NEGATIVE_INFINITY
+  const health = openStreamHealth(schema, () => applied)
   let watching = new AbortController()
   const waiters = openWaiters(() => applied)
   const firstLoad = Promise.withResolvers<void>()
@@ -106,7 +106,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
         metrics.followLag.observe({ schema }, Math.max(0, Date.now() - atMs) / 1000)
     })
     if (applied?.timeline !== upto.timeline) return false
-    if (!more) freshAt = Math.max(freshAt, requestedAt)
+    if (!more) health.refresh(requestedAt)
     waiters.check()
     return true
   }
@@ -142,7 +142,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     })
     mustReload = false
     if (isSamePosition(applied, from)) {
-      freshAt = requestedAt
+      health.refresh(requestedAt)
       waiters.endPull(pull)
     }
     firstLoad.resolve()
@@ -154,7 +154,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     const open = (signal: AbortSignal) => source.watch(from, signal, { gatherMs, kinds })
     for await (const message of withWatchdog(SILENCE_MS, open, stop.signal, watching.signal)) {
       if (!(await accept(message, performance.now() - message.ageMs))) return
-      heardAt = performance.now()
+      health.hear()
       works()
     }
     watching.signal.throwIfAborted()
@@ -171,7 +171,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
   /** What the sink has no longer serves callers. */
   function discard(): void {
     mustReload = true
-    freshAt = Number.NEGATIVE_INFINITY
+    health.expire()
     watching.abort(new Fault('OUT_OF_RANGE'))
   }
 
@@ -225,26 +225,19 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     },
     onOutage: (err) => log.warn({ err, schema }, 'changes not followed'),
   })
-  const described = {
-    schema,
-    number: () => applied?.number,
-    silentMs: () => performance.now() - heardAt,
-  }
-  followers.add(described)
-  const ageMs = (): number => (applied === undefined ? Infinity : performance.now() - freshAt)
   const pulled = (wait: Promise<void>): Promise<void> => {
     startPulling()
     return wait
   }
   return {
     position: () => applied,
-    ageMs,
-    isHeard: () => performance.now() - heardAt < SILENCE_MS,
+    ageMs: () => (applied === undefined ? Infinity : health.ageMs()),
+    isHeard: health.isHeard,
     loaded: firstLoad.promise,
     waitFor: (position, signal) => pulled(waiters.wait(position, signal)),
     catchUp: (signal) => pulled(waiters.wait(undefined, signal)),
     async [Symbol.asyncDispose]() {
-      followers.delete(described)
+      health[Symbol.dispose]()
       stop.abort()
       await Promise.all([running, pulling])
       pulls[Symbol.dispose]()
