@@ -11,6 +11,10 @@ export type Fragment = ReturnType<typeof raw>
 export const fragment = (strings: TemplateStringsArray, ...values: readonly unknown[]): Fragment =>
   html(strings, ...values) as Fragment // not a promise: no value is one
 
+/** The reason why a form is shown again. */
+export const renderAlert = (error: string | undefined): Fragment =>
+  error === undefined ? fragment`` : fragment`<p class="box alert" role="alert">${error}</p>\n`
+
 const STYLE = `
 :root { color-scheme: light dark; --line: #8886; --soft: #8881 }
 * { box-sizing: border-box }

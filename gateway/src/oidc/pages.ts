@@ -1,5 +1,5 @@
 import { waitText } from '@overlay/rpc'
-import { type Dialogue, type Fragment, fragment } from '../http/html.js'
+import { type Dialogue, type Fragment, fragment, renderAlert } from '../http/html.js'
 
 /** A provider of external tokens, as the page offers it. */
 export interface ExternalProvider {
@@ -25,7 +25,7 @@ export function loginPage(
   const { [method]: first, ...others } = sections
   return {
     title: 'Sign in',
-    content: fragment`${alert(error)}${first}${Object.values(others)}`,
+    content: fragment`${renderAlert(error)}${first}${Object.values(others)}`,
   }
 }
 
@@ -89,7 +89,7 @@ ${items}</ul>
 /** The second step, if a code is missing. */
 export const codePage = (id: string, action: 'totp' | 'totp/enroll/verify', error?: string): Dialogue => ({
   title: 'Enter a code',
-  content: fragment`${alert(error)}<p>${
+  content: fragment`${renderAlert(error)}<p>${
     action === 'totp'
       ? 'Your authenticator app shows it. A recovery code works too, once.'
       : 'Your authenticator app shows it.'
@@ -145,7 +145,7 @@ ${codeForm(id, 'totp/enroll/verify')}`,
 /** The second step, if an external token is missing. */
 export const tokenPage = (id: string, providers: readonly ExternalProvider[], error?: string): Dialogue => ({
   title: 'A token is required',
-  content: fragment`${alert(error)}<p>Sign in to the provider as well, and enter its token.</p>
+  content: fragment`${renderAlert(error)}<p>Sign in to the provider as well, and enter its token.</p>
 ${tokenForm(id, providers, true)}`,
 })
 
@@ -157,8 +157,5 @@ export const messagePage = (title: string, text: string, status: number): Dialog
 })
 
 const hidden = (id: string): Fragment => fragment`<input type="hidden" name="id" value="${id}">\n`
-
-const alert = (error: string | undefined): Fragment =>
-  error === undefined ? fragment`` : fragment`<p class="box alert" role="alert">${error}</p>\n`
 
 const focus = (isFirst: boolean): Fragment => (isFirst ? fragment` autofocus` : fragment``)

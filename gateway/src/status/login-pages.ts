@@ -2,7 +2,7 @@ import { Fault } from '@overlay/rpc'
 import type { CachedSession } from '../cache/session.js'
 import type { Sessions } from '../cache/sessions.js'
 import type { RequestContext } from '../http/exchange.js'
-import { type Dialogue, type Fragment, fragment } from '../http/html.js'
+import { type Dialogue, fragment, renderAlert } from '../http/html.js'
 import { IDLE_MINUTES } from '../limits.js'
 
 /** The prefix keeps pages without TLS from setting it. */
@@ -41,7 +41,7 @@ export const endedSession = `Your session has ended, or the page was not opened 
 export const loginPage = (error?: string, status = 200): Dialogue => ({
   title: 'Status: sign in',
   status,
-  content: fragment`${alert(error)}<p>The status of the controller is for administrators.</p>
+  content: fragment`${renderAlert(error)}<p>The status of the controller is for administrators.</p>
 <form method="post" action="/status/login">
 <label for="username">User name</label>
 <input id="username" name="username" autocomplete="username" autocapitalize="none" spellcheck="false" required autofocus>
@@ -60,7 +60,7 @@ export const loginPage = (error?: string, status = 200): Dialogue => ({
 export const codePage = (error?: string, status = 200): Dialogue => ({
   title: 'Status: enter a code',
   status,
-  content: fragment`${alert(error)}<p>Your authenticator app shows it. A recovery code works too, once.</p>
+  content: fragment`${renderAlert(error)}<p>Your authenticator app shows it. A recovery code works too, once.</p>
 <form method="post" action="/status/code">
 <label for="code">Code</label>
 <input id="code" name="code" autocomplete="one-time-code" autocapitalize="none" spellcheck="false" maxlength="64" required autofocus>
@@ -73,8 +73,5 @@ export const codePage = (error?: string, status = 200): Dialogue => ({
 export const refusedPage = (reason: string, status: number): Dialogue => ({
   title: 'Status: refused',
   status,
-  content: fragment`${alert(reason)}<p><a href="/status">Sign in</a></p>`,
+  content: fragment`${renderAlert(reason)}<p><a href="/status">Sign in</a></p>`,
 })
-
-const alert = (error: string | undefined): Fragment =>
-  error === undefined ? fragment`` : fragment`<p class="box alert" role="alert">${error}</p>\n`

@@ -1,3 +1,4 @@
+import type { ProcessDescription } from '@overlay/rpc'
 import { type Dialogue, type Fragment, fragment } from '../http/html.js'
 import { IDLE_MINUTES, MAX_ROWS, REFRESH_SECONDS } from '../limits.js'
 import { type Concern, certificatesOf, concernsOf, daysUntil } from './concerns.js'
@@ -133,20 +134,9 @@ const slowRequests = ({ replicas }: NetworkStatus): Fragment =>
     'Slow requests',
     ['Ended (UTC)', 'Service', 'Process', 'Operation', 'Took', 'Result', 'Request id'],
     newest(
-      replicas.flatMap(({ service, process }) =>
-        (process?.slowRequests ?? []).map(({ atMs, operation, durationMs, result, requestId }) => ({
-          atMs,
-          row: [
-            timeText(atMs),
-            service,
-            process ? nameOf(process) : '–',
-            operation,
-            `${durationMs} ms`,
-            result,
-            requestId,
-          ],
-        })),
-      ),
+      replicas,
+      (process) => process.slowRequests,
+      ({ operation, durationMs, result, requestId }) => [operation, `${durationMs} ms`, result, requestId],
     ),
     'Requests and calls between processes that took half a second or more: the last 50 of each process, the last 100 of all.',
   )
@@ -156,31 +146,34 @@ const refusals = ({ replicas }: NetworkStatus): Fragment =>
     'Refusals',
     ['Time (UTC)', 'Service', 'Process', 'What', 'Reason', 'Source', 'More'],
     newest(
-      replicas.flatMap(({ service, process }) =>
-        (process?.refusals ?? []).map(({ atMs, message, reason, sourceAddress, facts }) => ({
-          atMs,
-          row: [
-            timeText(atMs),
-            service,
-            process ? nameOf(process) : '–',
-            message,
-            reason || '–',
-            sourceAddress || '–',
-            fragment`<span class="small">${Object.entries(facts)
-              .map(([name, value]) => `${name}: ${value}`)
-              .join(', ')}</span>`,
-          ],
-        })),
-      ),
+      replicas,
+      (process) => process.refusals,
+      ({ message, reason, sourceAddress, facts }) => {
+        const members = Object.entries(facts).map(([name, value]) => `${name}: ${value}`)
+        return [
+          message,
+          reason || '–',
+          sourceAddress || '–',
+          fragment`<span class="small">${members.join(', ')}</span>`,
+        ]
+      },
     ),
     'The last 50 of each process, the last 100 of all. The logs have all of them.',
   )
 
-const newest = (items: readonly { readonly atMs: number; readonly row: readonly Cell[] }[]) =>
-  items
-    .toSorted((a, b) => b.atMs - a.atMs)
+/** Rows of the newest items of all processes: time, service, process, and further cells. */
+const newest = <T extends { readonly atMs: number }>(
+  replicas: NetworkStatus['replicas'],
+  itemsOf: (process: ProcessDescription) => readonly T[],
+  cellsOf: (item: T) => readonly Cell[],
+): readonly (readonly Cell[])[] =>
+  replicas
+    .flatMap(({ service, process }) =>
+      process ? itemsOf(process).map((item) => ({ service, process, item })) : [],
+    )
+    .sort((a, b) => b.item.atMs - a.item.atMs)
     .slice(0, MAX_ROWS)
-    .map(({ row }) => row)
+    .map(({ service, process, item }) => [timeText(item.atMs), service, nameOf(process), ...cellsOf(item)])
 
 const bad = (text: string): Fragment => fragment`<span class="bad">${text}</span>`
 
