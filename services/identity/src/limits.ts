@@ -17,10 +17,10 @@ export const BEARER_TOKENS = 2
 /** Gateways accept the token of a second factor for so long at most, also one that does not expire. */
 export const SECOND_TOKEN_MS = 24 * 3_600_000
 
-/**
- * A certificate that leads to no authority is checked again unless the authorities are younger. Below the usual age
- * (10 s).
- */
+/** Age of the authorities of the network at which they are read again, if pki has announced no change. */
+export const AUTHORITIES_MS = 10_000
+
+/** A certificate that leads to no authority is checked again unless they are younger. Below `AUTHORITIES_MS`. */
 export const AUTHORITY_FRESH_MS = 1000
 
 /** Of a presented certificate. Those of authorities with many name constraints have 8 KiB. */
@@ -185,6 +185,12 @@ export const PUBLISHED_KEYS = 100
 export const LOGGED_KID = 128
 
 // Identities
+
+/** An expected enrollment stays so long without pki having it. Longer than a request takes until the commit of pki. */
+export const ENROLLMENT_CREATED = sql`interval '10 minutes'`
+
+/** Followers get the enrollment that an identity was created with for so long: the longest lifetime of enrollments. */
+export const ENROLLMENT_PROMISED = sql`interval '365 days'`
 
 /** Of a name that an authority gives to an identity. Longer ones exceed an entry of an index. */
 export const NAME_CHARACTERS = 1000

@@ -37,7 +37,7 @@ import { authPolicies } from './kinds/auth-policy.js'
 import { authenticators } from './kinds/authenticator.js'
 import { externalJwtSigners } from './kinds/external-jwt-signer.js'
 import { identities } from './kinds/identity.js'
-import { guessLimits } from './limits.js'
+import { AUTHORITIES_MS, guessLimits } from './limits.js'
 import { waitForConfigTypesOf } from './login/wait-for-config-types.js'
 import { identityMethods } from './methods/identity-methods.js'
 import type { MethodDeps } from './methods/method-deps.js'
@@ -82,7 +82,7 @@ export interface ServiceOptions
 
 /** Wires all of the service but its connections. It serves before it has loaded from other services. */
 export function openService(options: ServiceOptions) {
-  const { changeLog, log, pki, sources, viewers, waitForFollowers, trustAgeMs = 10_000 } = options
+  const { changeLog, log, pki, sources, viewers, waitForFollowers, trustAgeMs = AUTHORITIES_MS } = options
   const { db } = changeLog
   const names = namesFrom(viewers)
   const opened = new AsyncDisposableStack()

@@ -1,3 +1,4 @@
+import { FILTER_DEPTH } from '../limits.js'
 import {
   type Comparison,
   type Filter,
@@ -26,8 +27,6 @@ export const filterLimits: FilterLimits = { characters: 65_536, conditions: 1000
 
 /** differs: of callers without a session. */
 export const strangerLimits: FilterLimits = { characters: 1024, conditions: 10 }
-
-const MAX_DEPTH = 200
 
 /**
  * Reads a filter. wire: 'and' and 'or' have one precedence and associate to the right: `a and b or c` is `a and (b or
@@ -113,7 +112,7 @@ export function parse(text: string, limits = filterLimits): Statement {
     let run: (typeof runs)[number] | undefined
     for (;;) {
       const level = depth + runs.length
-      if (level > MAX_DEPTH) throw new FilterError('INVALID_FILTER', 'the filter is nested too deeply')
+      if (level > FILTER_DEPTH) throw new FilterError('INVALID_FILTER', 'the filter is nested too deeply')
       const term = primary(level + 1)
       if (!is('and', 'or')) return fold(runs, term)
       needSpace()

@@ -1,3 +1,4 @@
+import { DEFAULT_LIMIT, MAX_LIMIT, MAX_OFFSET } from '../limits.js'
 import { FilterError, type Query, type SortKey } from './filter.js'
 import { type FilterLimits, filterLimits, parse } from './parser.js'
 
@@ -7,10 +8,6 @@ export interface ListParameters {
   readonly limit: string
   readonly offset: string
 }
-
-const DEFAULT_LIMIT = 10
-const MAX_LIMIT = 500
-const MAX_OFFSET = 100_000
 
 /** Reads filter and parameters of a list. wire: `sort by`, `skip` and `limit` in the filter overrule the parameters. */
 export function parseQuery(

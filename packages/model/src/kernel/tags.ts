@@ -1,8 +1,5 @@
+import { TAG_KEY_CHARACTERS, TAG_KEYS, TAGS_BYTES } from '../limits.js'
 import type { Tags } from './types.js'
-
-const MOST_KEYS = 256
-const LONGEST_KEY = 256
-const MOST_BYTES = 16 * 1024
 
 /** wire: tags that are objects or arrays are left out without an error. */
 export const scalarsOf = (value: unknown): Tags =>
@@ -11,15 +8,15 @@ export const scalarsOf = (value: unknown): Tags =>
   )
 
 /** Tags in bodies of every kind. */
-export const tagsSchema = { type: ['object', 'null'], maxProperties: MOST_KEYS, additionalProperties: true }
+export const tagsSchema = { type: ['object', 'null'], maxProperties: TAG_KEYS, additionalProperties: true }
 
 /** Why these tags are too large. Endpoints write tags too, and hundreds of rows with them must fit one answer. */
 export function refusalOfTags(tags: Tags): string | undefined {
   const keys = Object.keys(tags)
-  if (keys.length > MOST_KEYS) return `tags may have at most ${MOST_KEYS} keys`
-  if (keys.some((key) => key.length > LONGEST_KEY))
-    return `keys of tags may have at most ${LONGEST_KEY} characters`
-  if (storedBytes(tags) > MOST_BYTES) return `tags may take at most ${MOST_BYTES} bytes`
+  if (keys.length > TAG_KEYS) return `tags may have at most ${TAG_KEYS} keys`
+  if (keys.some((key) => key.length > TAG_KEY_CHARACTERS))
+    return `keys of tags may have at most ${TAG_KEY_CHARACTERS} characters`
+  if (storedBytes(tags) > TAGS_BYTES) return `tags may take at most ${TAGS_BYTES} bytes`
   return undefined
 }
 

@@ -1,6 +1,7 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
 import { flag, integer, mapOf, text } from '../kernel/schema.js'
+import { CLIENT_ROUTERS } from '../limits.js'
 import { routerEnrollmentMembers, versionInfo } from './transit-router.js'
 
 const connection = {
@@ -72,12 +73,10 @@ export const edgeRouter = defineEntity({
   summaryNames: ['routers.edge'],
 })
 
-const MAX_CLIENT_ROUTERS = 25
-
 /** The edge routers that a client gets. wire: connected ones first, at most 25; null when there is none. */
 export function routersForClients<Router extends { readonly isOnline: boolean }>(
   routers: readonly Router[],
 ): readonly Router[] | null {
   const first = routers.toSorted((a, b) => Number(b.isOnline) - Number(a.isOnline))
-  return first.length > 0 ? first.slice(0, MAX_CLIENT_ROUTERS) : null
+  return first.length > 0 ? first.slice(0, CLIENT_ROUTERS) : null
 }

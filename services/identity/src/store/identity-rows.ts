@@ -18,6 +18,7 @@ import {
 import type { Db, Tx } from '@overlay/store/postgres'
 import sql, { raw, type Sql } from 'sql-template-tag'
 import { promisedEnrollment } from '../domain/requested-enrollment.js'
+import { ENROLLMENT_PROMISED } from '../limits.js'
 import { isConnected } from './identity-state.js'
 
 export interface NewIdentity {
@@ -98,9 +99,6 @@ async function refusalOf(db: Db, { id, values }: NewIdentity): Promise<Fault | u
 
 type Stored = Parameters<typeof rowOf>[1]
 
-/** The longest lifetime of enrollments that can be set. */
-const PROMISED_FOR = sql`interval '365 days'`
-
 /**
  * The rows of identities for followers that load all of them. They contain the enrollment with which an identity was
  * created: pki may have missed the change that requested it.
@@ -110,7 +108,7 @@ export const identityLoader = (db: Db) =>
     const which = ids ? sql`id = any(${ids})` : sql`true`
     const all = allPages<Stored>((last, limit) =>
       db.query(sql`
-        select ${columnsOf(identity)}, created_at > now() - ${PROMISED_FOR} as "mayWait" from ${tableOf(identity)}
+        select ${columnsOf(identity)}, created_at > now() - ${ENROLLMENT_PROMISED} as "mayWait" from ${tableOf(identity)}
          where id > ${last?.id ?? ''} and ${which} order by id limit ${limit}`),
     )
     for await (const stored of all) {

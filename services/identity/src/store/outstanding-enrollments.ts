@@ -1,15 +1,13 @@
 import type { RowChange } from '@overlay/store/change-log'
 import { type Db, type Tx, textsOfAnyLength } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
+import { ENROLLMENT_CREATED } from '../limits.js'
 
 /** An enrollment of an identity. */
 export interface OutstandingEnrollment {
   readonly id: string
   readonly identityId: string
 }
-
-/** Longer than a request takes from here to the commit of pki. */
-const CREATED_WITHIN = sql`interval '10 minutes'`
 
 /**
  * True where pki may have an enrollment of the identity, as SQL over its table. Before the first load it may have any.
@@ -57,12 +55,12 @@ export async function removeEnded(db: Db, ids: readonly string[]): Promise<void>
 /** Removes all but these, which `ids` selects, and those that pki may be about to create. */
 export async function removeExcept(tx: Tx, ids: Sql): Promise<void> {
   await tx.query(sql`
-    delete from outstanding_enrollment where id not in (${ids}) and created_at < now() - ${CREATED_WITHIN}`)
+    delete from outstanding_enrollment where id not in (${ids}) and created_at < now() - ${ENROLLMENT_CREATED}`)
 }
 
 /** Selects `id` and `ref` of those that pki is not about to create. */
 export const enrollmentReferences = sql`
-  select id, id as ref from outstanding_enrollment where created_at < now() - ${CREATED_WITHIN}`
+  select id, id as ref from outstanding_enrollment where created_at < now() - ${ENROLLMENT_CREATED}`
 
 /** The repair of rows whose enrollment does not exist. */
 export async function removeUnfounded(tx: Tx, ids: readonly string[]): Promise<readonly RowChange[]> {
