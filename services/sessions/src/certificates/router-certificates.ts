@@ -8,13 +8,13 @@ import type {
 import type { ChangeLog } from '@overlay/store/change-log'
 import { bestEffort } from '@overlay/store/postgres'
 import { fingerprintOfPem, pemBlocksIn } from '@overlay/x509'
+import sql from 'sql-template-tag'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import {
   type CertifiedRouter,
   certifiedRouter,
   confirmCertificate,
   replaceCertificate,
-  routerOfCertificate,
   saveUnverified,
   unverifiedFingerprint,
   verifyCertificate,
@@ -72,8 +72,8 @@ export function routerCertificates({
     if (position) await bestEffort('sessions', directory.waitFor(position, signal))
   }
   return {
-    ownerOf: (fingerprint) => routerOfCertificate(changeLog.db, fingerprint),
-    router: (id) => certifiedRouter(changeLog.db, id),
+    ownerOf: (fingerprint) => certifiedRouter(changeLog.db, sql`fingerprint = ${fingerprint}`),
+    router: (id) => certifiedRouter(changeLog.db, sql`id = ${id}`),
 
     async replace(router, requests, context) {
       const issued = await issue(router, requests, context)

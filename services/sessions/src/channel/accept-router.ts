@@ -11,7 +11,6 @@ import { ADMITTED_AT_ONCE, HELLO_MS, REFUSAL_LINES, SET_UP_MS, SKIPPED_BYTES } f
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { ChannelRegistry } from './channel-registry.js'
 import { answerOf, Refused, receiveHello, refuseIfAway, verifiedFingerprint } from './check-hello.js'
-import { disconnectReason } from './disconnect-reason.js'
 import type { Dispatch } from './dispatch.js'
 import type { Concern } from './handlers.js'
 import type { RouterChannel } from './router-channel.js'
@@ -182,4 +181,20 @@ export function openAcceptor(deps: AcceptorDeps) {
       await Promise.all(ending)
     },
   }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  'the peer does not read': 'stalled',
+  'no answer to heartbeats': 'unresponsive',
+  replaced: 'replaced',
+  stopping: 'stopping',
+  disabled: 'revoked',
+  'unknown-router': 'revoked',
+  'not-enrolled': 'revoked',
+}
+
+/** Bounded, for a metric. */
+function disconnectReason({ message, cause }: ChannelClosed): string {
+  const isMalformed = cause instanceof Error && !('code' in cause) // errors of the system have a code
+  return isMalformed ? 'malformed' : (reasons[message] ?? 'closed')
 }

@@ -1,10 +1,10 @@
 import { ctrlType, InspectRequest, InspectResponse } from '@overlay/channel'
 import { pagesOf, yielder } from '@overlay/process/async'
 import { decodeLimited } from '../channel/handlers.js'
-import { hasCircuitEnd } from '../domain/circuit-inspection.js'
 import {
   CIRCUITS_PER_REQUEST,
   INSPECT_CIRCUITS_MS,
+  LONGEST_INSPECTION,
   VERIFIED_AT_ONCE,
   VERIFY_DEAD_SECONDS,
   VERIFY_LIVE_SECONDS,
@@ -81,4 +81,14 @@ function endsByRouter(circuits: readonly Circuit[]): ReadonlyMap<string, readonl
     add(routerIds.at(-1) ?? '', { circuitId, address: egressAddress })
   }
   return routers
+}
+
+/**
+ * Whether a router has the end of a circuit at this address, by its answer to an inspection of the circuit. Throws if
+ * the answer is not JSON, or too long.
+ */
+function hasCircuitEnd(inspection: string, address: string): boolean {
+  if (inspection.length > LONGEST_INSPECTION) throw new Error('an inspection of a circuit that is too long')
+  const { xgressDetails } = JSON.parse(inspection) as { xgressDetails?: unknown }
+  return typeof xgressDetails === 'object' && xgressDetails !== null && Object.hasOwn(xgressDetails, address)
 }

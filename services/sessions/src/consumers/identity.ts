@@ -15,8 +15,7 @@ import { ENDED_AT_ONCE } from '../limits.js'
 import { deleteConnections } from '../store/identity-connection.js'
 import { recordRevocations } from '../store/revocation.js'
 import { endSessions } from '../store/session.js'
-import { changedRow } from './changed-row.js'
-import { noteRevocations, type RevocationListener } from './revoked.js'
+import { changedRow, noteRevocations, type RevocationListener } from './revoked.js'
 
 export const identityConsumer = (source: Source, listener: RevocationListener): ConsumerDefinition => ({
   source,

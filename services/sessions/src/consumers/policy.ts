@@ -17,8 +17,7 @@ import { recordRevocations } from '../store/revocation.js'
 import { endSessions } from '../store/session.js'
 import { endTerminators } from '../store/terminator.js'
 import { type AccessCheckDeps, accessCheck } from '../sweep/check-access.js'
-import { changedRow } from './changed-row.js'
-import { noteRevocations, type RevocationListener } from './revoked.js'
+import { changedRow, noteRevocations, type RevocationListener } from './revoked.js'
 
 /** Terminators name services. */
 export const policyConsumer = (source: Source, listener: RevocationListener): ConsumerDefinition => ({

@@ -1,5 +1,6 @@
-import type { Position } from '@overlay/rpc'
-import type { Revocation } from '../domain/revocation.js'
+import type { Change, Position } from '@overlay/rpc'
+import { isDeleted } from '@overlay/store/change-log'
+import type { ChangedRow, Revocation } from '../domain/revocation.js'
 import type { Sweeper } from '../sweep/sweeper.js'
 
 /** Effects of changes that can revoke access. */
@@ -18,3 +19,10 @@ export function noteRevocations(
   const numbers = revocations.flatMap(({ kind, number }) => (kind === 'api-session' ? [] : [number]))
   if (numbers.length > 0) listener.revoked?.(schema, { timeline, number: Math.max(...numbers) })
 }
+
+export const changedRow = (change: Change): ChangedRow => ({
+  kind: change.kind,
+  id: change.id,
+  number: change.number,
+  isDeleted: isDeleted(change),
+})

@@ -11,24 +11,11 @@ interface Load {
   failureCost: number
 }
 
-/** The dynamic costs of terminators: their open circuits, and dials that have failed. */
-export interface TerminatorCosts {
-  /** 0 to 65535 */
-  costOf(terminatorId: string): number
-  dialSucceeded(terminatorId: string): void
-  dialFailed(terminatorId: string): void
-  circuitOpened(terminatorId: string): void
-  circuitClosed(terminatorId: string): void
-  /** The open circuits of each terminator. Those that open or close meanwhile count with the next call. */
-  recount(circuits: ReadonlyMap<string, number>): void
-  /** To be called once a minute: failures are forgiven, and all costs are reported again. */
-  credit(): void
-  /** The costs that have changed since the last call, or may have. */
-  changed(): ReadonlyMap<string, number>
-}
-
-/** The costs of one process. Terminators without costs take no memory. */
-export function openCosts(): TerminatorCosts {
+/**
+ * The dynamic costs of terminators in one process: their open circuits, and dials that have failed. Terminators without
+ * costs take no memory.
+ */
+export function openCosts() {
   const loads = new Map<string, Load>()
   const touched = new Set<string>()
 
@@ -46,39 +33,45 @@ export function openCosts(): TerminatorCosts {
     })
 
   return {
-    costOf: (id) => costOf(loads.get(id)),
-    dialSucceeded: (id) => forgive(id, SUCCESS_CREDIT),
-    dialFailed: (id) =>
+    /** 0 to 65535 */
+    costOf: (id: string): number => costOf(loads.get(id)),
+    dialSucceeded: (id: string): void => forgive(id, SUCCESS_CREDIT),
+    dialFailed: (id: string): void =>
       change(id, (load) => {
         load.failureCost = Math.min(MAX_COST, load.failureCost + FAILURE_COST)
       }),
-    circuitOpened: (id) =>
+    circuitOpened: (id: string): void =>
       change(id, (load) => {
         load.circuits += 1
       }),
-    circuitClosed: (id) =>
+    circuitClosed: (id: string): void =>
       change(id, (load) => {
         load.circuits = Math.max(0, load.circuits - 1)
       }),
-    recount(circuits) {
+    /** The open circuits of each terminator. Those that open or close meanwhile count with the next call. */
+    recount(circuits: ReadonlyMap<string, number>): void {
       for (const id of new Set([...loads.keys(), ...circuits.keys()]))
         change(id, (load) => {
           load.circuits = circuits.get(id) ?? 0
         })
     },
-    credit() {
+    /** To be called once a minute: failures are forgiven, and all costs are reported again. */
+    credit(): void {
       for (const [id, { failureCost }] of loads) {
         touched.add(id)
         if (failureCost > 0) forgive(id, CREDIT)
       }
     },
-    changed() {
+    /** The costs that have changed since the last call, or may have. */
+    changed(): ReadonlyMap<string, number> {
       const changes = new Map([...touched].map((id) => [id, costOf(loads.get(id))]))
       touched.clear()
       return changes
     },
   }
 }
+
+export type TerminatorCosts = ReturnType<typeof openCosts>
 
 const costOf = (load: Load | undefined): number =>
   load ? Math.min(MAX_COST, load.circuits * CIRCUIT_COST + load.failureCost) : 0

@@ -2,6 +2,7 @@ import { coalesced, openOutage, runPeriodically } from '@overlay/process/async'
 import type { Bus } from '@overlay/store/change-log'
 import { batch, type Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
+import type { Sql } from 'sql-template-tag'
 import {
   CHECKS_WITH_BUS,
   FORGET_CHECKS,
@@ -15,7 +16,6 @@ import {
   confirmLinks,
   deleteFailedLinks,
   deleteLinks,
-  deleteStaleLinks,
   type LinkAcceptance,
   type LinkFault,
   type LinkLatency,
@@ -24,6 +24,7 @@ import {
   type ReportedLink,
   readLinks,
   reportLinks,
+  STALE,
   setLatencies,
   setLinkSettings,
   sumOfLinks,
@@ -176,6 +177,12 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
     { ...LIMITS, sizeOf: (list) => list.length },
   )
 
+  async function remove(ids: readonly string[], condition?: Sql): Promise<readonly LinkRow[]> {
+    const deleted = await deleteLinks(db, ids, condition)
+    share([], deleted)
+    return deleted
+  }
+
   const notifications = bus.subscribe(SUBJECT, (message) => {
     const notification = message as Notification
     if (notification.replicaId !== replicaId) memory.apply(notification.changed, notification.deleted)
@@ -201,16 +208,8 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
       if (row) share([row])
       return row
     },
-    async delete(ids) {
-      const deleted = await deleteLinks(db, ids)
-      share([], deleted)
-      return deleted
-    },
-    async deleteStale(ids) {
-      const deleted = await deleteStaleLinks(db, ids)
-      share([], deleted)
-      return deleted
-    },
+    delete: remove,
+    deleteStale: (ids) => remove(ids, STALE),
     async [Symbol.asyncDispose]() {
       notifications[Symbol.dispose]()
       reconnects[Symbol.dispose]()

@@ -1,5 +1,5 @@
 import type { Db } from '@overlay/store/postgres'
-import sql from 'sql-template-tag'
+import sql, { type Sql } from 'sql-template-tag'
 import { INITIAL_LATENCY_MS, type Link } from '../domain/link.js'
 
 /** `version` is new with every change of the row. */
@@ -163,32 +163,21 @@ export async function deleteFailedLinks(db: Db, faults: readonly LinkFault[]): P
   return deleted
 }
 
-/** Deletes links, and returns them. */
-export async function deleteLinks(db: Db, ids: readonly string[]): Promise<readonly LinkRow[]> {
-  const { rows } = await db.query<LinkRow>(
-    sql`
-    with found as (select id from link where id = any(${ids}) order by id for update)
-    delete from link where id in (select id from found)
- returning ${columns}`,
-    'delete-links',
-  )
-  return rows
-}
+/** The source is offline, or the destination does not exist. */
+export const STALE = sql`
+  (not exists (select from live_presence where router_id = source_id)
+   or not exists (select from router where router.id = destination_id))`
 
-/** Of these links, deletes those whose source is offline or whose destination does not exist, and returns them. */
-export async function deleteStaleLinks(db: Db, ids: readonly string[]): Promise<readonly LinkRow[]> {
-  const { rows } = await db.query<LinkRow>(
-    sql`
-    with stale as (
-         select id from link
-          where id = any(${ids})
-            and (not exists (select from live_presence where router_id = source_id)
-                 or not exists (select from router where router.id = destination_id))
-          order by id for update)
-    delete from link where id in (select id from stale)
- returning ${columns}`,
-    'delete-stale-links',
-  )
+/** Deletes those of these links for which the condition holds, and returns them. */
+export async function deleteLinks(
+  db: Db,
+  ids: readonly string[],
+  condition: Sql = sql`true`,
+): Promise<readonly LinkRow[]> {
+  const { rows } = await db.query<LinkRow>(sql`
+    with found as (select id from link where id = any(${ids}) and ${condition} order by id for update)
+    delete from link where id in (select id from found)
+ returning ${columns}`)
   return rows
 }
 

@@ -1,7 +1,7 @@
 import type { Context } from '@overlay/rpc'
 import type { ChangeLog } from '@overlay/store/change-log'
 import type { Db } from '@overlay/store/postgres'
-import sql from 'sql-template-tag'
+import sql, { type Sql } from 'sql-template-tag'
 import { MAX_FORMER } from '../limits.js'
 import { updateRouter } from './router.js'
 
@@ -18,10 +18,10 @@ export interface CertifiedRouter {
   readonly fingerprint: string
 }
 
-/** The router that has this client certificate, unless it is disabled. */
-export async function routerOfCertificate(db: Db, fingerprint: string): Promise<CertifiedRouter | undefined> {
+/** The router with this column, unless it is disabled or has to enroll. */
+export async function certifiedRouter(db: Db, column: Sql): Promise<CertifiedRouter | undefined> {
   const { rows } = await db.query<CertifiedRouter>(sql`
-    select id, name, fingerprint from router where fingerprint = ${fingerprint} and is_verified and not disabled`)
+    select id, name, fingerprint from router where ${column} and is_verified and not disabled`)
   return rows[0]
 }
 
@@ -48,13 +48,6 @@ export async function unverifiedFingerprint(db: Db, routerId: string): Promise<s
     sql`select unverified_fingerprint as fingerprint from router where id = ${routerId}`,
   )
   return rows[0]?.fingerprint ?? undefined
-}
-
-/** The router, unless it is disabled. */
-export async function certifiedRouter(db: Db, id: string): Promise<CertifiedRouter | undefined> {
-  const { rows } = await db.query<CertifiedRouter>(sql`
-    select id, name, fingerprint from router where id = ${id} and is_verified and not disabled`)
-  return rows[0]
 }
 
 /** Replaces the certificate of a router. Undefined: it has another one by now. */
