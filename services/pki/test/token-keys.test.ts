@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vit
 import { signJwt } from '../src/domain/sign-jwt.js'
 import type { TokenKeyRules } from '../src/domain/token-key-plan.js'
 import { checkKeys } from '../src/keys/check-keys.js'
-import { readTokenKeyring } from '../src/keys/token-keyring.js'
+import { readTokenKeyring } from '../src/keys/keyring.js'
 import { tokenKeys } from '../src/store/token-keys.js'
 import { context, keySecret, type Pki, startPki, tokenKeyRules } from './network.js'
 

@@ -10,8 +10,7 @@ import { keyPayloads } from '../store/keys.js'
 import { tokenKeyPayloads } from '../store/token-keys.js'
 import { readAllKeys } from './all-keys.js'
 import { reportKeys } from './key-report.js'
-import { type Keyring, keyringOf } from './keyring.js'
-import { readTokenKeyring, type TokenKeyring } from './token-keyring.js'
+import { type Keyring, keyringOf, readTokenKeyring, type TokenKeyring } from './keyring.js'
 
 /** Reads and decrypts once, and again after any replica has changed a key. */
 export interface KeyringCache extends AsyncDisposable {

@@ -1,4 +1,5 @@
-import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
+import { createHash, createPrivateKey, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { TOKEN_ALGORITHM } from '@overlay/process/tokens'
 import type { Db } from '@overlay/store/postgres'
 import {
   type CertifiedKey,
@@ -10,6 +11,7 @@ import {
 } from '@overlay/x509'
 import { keyOf } from '../domain/planned-key.js'
 import { type Key, privateKeyOf, readKeys } from '../store/keys.js'
+import { type TokenKey, tokenKeys, tokenPrivateKey } from '../store/token-keys.js'
 import { intermediatesOf, serverChainOf } from './all-keys.js'
 import { trustDomainIn } from './trust-domain.js'
 
@@ -74,5 +76,25 @@ export function keyringOf(keys: readonly Key[], secret: string, now: Date): Keyr
     caPem: bundle.map((pem) => `\n${pem}`).join(''),
     bundleId: createHash('sha256').update(bundle.join('')).digest('hex'),
     trustDomain,
+  }
+}
+
+/** The keys of tokens, and the one that signs now. */
+export interface TokenKeyring {
+  readonly active: TokenKey & { readonly key: KeyObject }
+  /** The public halves of all of them, as JWKs. */
+  readonly jwks: readonly JsonWebKey[]
+  /** How tokens name them. */
+  readonly ids: readonly string[]
+}
+
+export async function readTokenKeyring(db: Db, secret: string): Promise<TokenKeyring> {
+  const keys = await tokenKeys(db)
+  const active = keys.find(({ state }) => state === 'active')
+  if (!active) throw new Error('there is no active key of tokens')
+  return {
+    active: { ...active, key: createPrivateKey(await tokenPrivateKey(db, secret, active.id)) },
+    jwks: keys.map(({ id, publicJwk }) => ({ ...publicJwk, kid: id, use: 'sig', alg: TOKEN_ALGORITHM })),
+    ids: keys.map(({ id }) => id),
   }
 }

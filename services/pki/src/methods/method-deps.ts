@@ -6,8 +6,7 @@ import type { TokenKeyRules } from '../domain/token-key-plan.js'
 import type { Owners } from '../enroll/enroll-method.js'
 import type { RouterNaming } from '../enroll/router-methods.js'
 import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
-import type { Keyring } from '../keys/keyring.js'
-import type { TokenKeyring } from '../keys/token-keyring.js'
+import type { Keyring, TokenKeyring } from '../keys/keyring.js'
 
 /** What the methods of the service work with. */
 export interface MethodDeps {
