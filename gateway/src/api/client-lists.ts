@@ -134,7 +134,7 @@ interface ClientRouter {
   readonly isOnline: boolean
 }
 
-/** wire: an object with one list. */
+/** wire: `data` is an object with the list in `edgeRouters`, null if there is none. */
 const routersOf = (json: readonly Uint8Array[]): readonly ClientRouter[] | null =>
   routersForClients(
     json

@@ -47,11 +47,11 @@ export function database({ identity }: Services): Handlers {
           error: error || null,
           fixingErrors: fixing,
           inProgress,
-          results: findings.length > 0 ? findings : null, // wire: no empty list
+          results: findings.length > 0 ? findings : null, // wire: `results` is null, not an empty list
           startTime: startedAtMs ? timeText(new Date(startedAtMs)) : null,
           tooManyErrors: tooMany,
         }
-        // wire: pagination of a list without pages
+        // wire: `meta.pagination` has limit -1 and offset 0
         const pagination = { limit: -1, offset: 0, totalCount: findings.length }
         return sendData(c, data, 200, JSON.stringify({ pagination }))
       },
@@ -120,7 +120,7 @@ export const summary = (services: Services): Handlers => ({
     response: { data: schema, meta: null, envelope: 'listSummaryCountsEnvelope' },
     handle: async (c) => {
       const data = await countEntities(services, callContext(c))
-      return sendData(c, data, 200, 'null') // wire: null here
+      return sendData(c, data, 200, 'null') // wire: `meta` is null
     },
   },
 })

@@ -31,7 +31,7 @@ export const inspections = ({ sessions }: Pick<Services, 'sessions'>): Handlers 
     async (c, _, { appRegex, requestedValues }) => {
       const asked = { pattern: appRegex, values: [...requestedValues] }
       const { errors, values } = await sessions.inspect(asked, callContext(c))
-      // wire: no envelope
+      // wire: the members are the whole body, without `data` and `meta`
       const answer = { errors, success: errors.length === 0, values: values.map(shown) }
       return send(c, 200, JSON.stringify(answer))
     },
@@ -69,7 +69,7 @@ const traceBody = json<TraceSpec>(
 
 const traceDetail = named('traceDetail', object({}, { enabled: flag, traceId: text, until: time }))
 
-/** wire: an absent time is the year 1. */
+/** wire: `until` of a trace that is off. */
 const NEVER = '0001-01-01T00:00:00.000Z'
 
 /** Traces the data flows of one identity for a limited time. */
@@ -81,8 +81,8 @@ export const tracing = ({ identity }: Services): Handlers => ({
       const trace = await identity.traceIdentity(request, callContext(c))
       const data = enabled
         ? { enabled, traceId: trace.traceId, until: new Date(trace.untilMs).toISOString() }
-        : { until: NEVER } // wire: without the false members
-      return sendData(c, data, 200, 'null') // wire: null here
+        : { until: NEVER } // wire: `enabled` and `traceId` are absent when a trace is off
+      return sendData(c, data, 200, 'null') // wire: `meta` is null
     },
     { response: { data: traceDetail, meta: null, envelope: 'traceDetailEnvelope' } },
   ),

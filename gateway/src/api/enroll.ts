@@ -73,7 +73,7 @@ function requestOf(c: RequestContext, body: Buffer): Request {
     case PEM:
     case 'text/plain':
       return whole({ csrPem: body.toString() })
-    default: // wire: also without a content type and a body
+    default: // wire: INVALID_CONTENT_TYPE also without content type and body
       throw new Fault('INVALID_CONTENT_TYPE')
   }
 }

@@ -63,7 +63,7 @@ export const enrollmentKeys = ({ pki }: Pick<Services, 'pki'>): Handlers => ({
     challenge,
     async (c, _, request) => {
       const { algorithm, caPem, keyId, signature } = await pki.answerChallenge(request, callContext(c))
-      // wire: without an envelope, as is the next one
+      // wire: the members are the whole body, without `data` and `meta`, here and below
       return send(c, 200, JSON.stringify({ algorithm, caPool: caPem, kid: keyId, signature }))
     },
     { response: { data: answer, bare: true } },

@@ -37,7 +37,7 @@ export const identities = ({ identity, policy }: Services): Handlers => ({
     return sendEmpty(c)
   },
 
-  // wire: a list without filterable fields
+  // wire: `meta` has pagination with limit = totalCount, and no filterableFields
   'GET /identities/{id}/service-configs': {
     response: { data: assignedConfig, page: true },
     handle: async (c, { id }) => {
@@ -63,7 +63,7 @@ export const identities = ({ identity, policy }: Services): Handlers => ({
     response: { data: policyAdvice, meta: null, envelope: 'getIdentityPolicyAdviceEnvelope' },
     handle: async (c, { id, serviceId }) => {
       const { json } = await policy.getPolicyAdvice({ identityId: id, serviceId }, callContext(c))
-      return sendData(c, json, 200, 'null') // wire: null here
+      return sendData(c, json, 200, 'null') // wire: `meta` is null
     },
   },
 })

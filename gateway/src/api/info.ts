@@ -90,7 +90,7 @@ export function specs(documents: Documents, { buildDate }: ProgramInfo): Handler
   return {
     'GET /specs': {
       response: { data: listOf(specSchema), envelope: 'listSpecsEnvelope' },
-      // wire: only this one, in both APIs
+      // wire: the list has edge-client alone, in both APIs; by id, edge-management exists, too
       handle: (c) => sendData(c, [viewOf('edge-client')]),
     },
     'GET /specs/{id}': {

@@ -143,7 +143,7 @@ export function ownCertificates({ identity, entitiesOf }: Services): Handlers {
         const certificate = await withoutName(
           rows.get({ ref: { kind, id }, perspective: undefined }, callContext(c)),
         )
-        return sendData(c, certificate.json, 200, 'null') // wire: null here
+        return sendData(c, certificate.json, 200, 'null') // wire: `meta` is null
       },
     },
     'DELETE /current-api-session/certificates/{id}': async (c, { id }) => {

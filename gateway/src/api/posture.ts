@@ -53,7 +53,7 @@ const many = json<readonly object[]>('postureResponse', {
 
 /** Reports of endpoints on themselves, and the state that follows from them. */
 export function posture({ policy }: Services): Handlers {
-  // wire: 201 for several reports too
+  // wire: 201 for one report and for several
   const submit = async (c: RequestContext, _: unknown, reports: readonly object[]) => {
     const { services } = await policy.submitPosture({ responses: reports.map(jsonBytes) }, callContext(c))
     return sendData(c, { services: JSON.parse(services.toString()) }, 201)
@@ -67,7 +67,7 @@ export function posture({ policy }: Services): Handlers {
     'POST /posture-response': acceptBody(one, submit, { response }),
     'POST /posture-response-bulk': acceptBody(many, submit, { response }),
 
-    // wire: empty for an unknown identity
+    // wire: 200 and empty data for an unknown identity, not 404
     'GET /identities/{id}/posture-data': {
       response: { data: reportedPosture, envelope: 'postureDataEnvelope' },
       handle: async (c, { id }) =>

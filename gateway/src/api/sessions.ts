@@ -48,7 +48,7 @@ export const sessions = ({ sessions: owner }: Services, written: () => Positions
       const apiSessionAt = sessionOf(c).position // guards the create against a revocation
       const request = { serviceId, type, tags: tags ? jsonBytes(tags) : none, apiSessionAt }
       const created = await owner.createSession(request, callContextOf(c, written()))
-      return sendData(c, created.json, 201) // wire: the whole session, not its link
+      return sendData(c, created.json, 201) // wire: `data` is the whole session, not `_links` and `id`
     },
     { response: { status: 201, data: readSchemaOf(session), envelope: 'sessionCreateEnvelope' } },
   ),
@@ -59,7 +59,7 @@ export function apiSessions(services: Services): Handlers {
   const identity = services.entitiesOf('identity')
   return {
     'DELETE /api-sessions/{id}': async (c, { id }) => {
-      if (sessionOf(c).keyId !== undefined) throw new Fault('UNAUTHORIZED') // wire: not with an access token
+      if (sessionOf(c).keyId !== undefined) throw new Fault('UNAUTHORIZED') // wire: 401 with an access token
       await identity.delete({ kind: apiSession.kind, id }, callContext(c))
       return sendEmpty(c)
     },

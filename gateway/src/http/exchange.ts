@@ -98,7 +98,7 @@ export interface Endpoint {
     readonly page?: true
     /** wire: `data` is the whole answer. */
     readonly bare?: true
-    /** wire: null in a few answers. */
+    /** wire: `meta` is null, not an empty object, in a few responses. */
     readonly meta?: null
     /** Name of the whole answer in the published documents, where it does not follow from `data`. */
     readonly envelope?: string

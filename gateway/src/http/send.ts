@@ -8,7 +8,7 @@ import type { Answer, RequestContext } from './exchange.js'
 import { CREDENTIAL_HEADERS } from './session.js'
 import { addHeader, SENT, write, writeHead } from './write.js'
 
-// wire: exactly this, without a charset
+// wire: content-type is exactly this, without a charset
 export const JSON_TYPE = 'application/json'
 
 export const JSON_HEADERS = { 'content-type': JSON_TYPE }

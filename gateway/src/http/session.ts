@@ -15,7 +15,7 @@ export interface Session {
   readonly timeoutSeconds: number
   /** When it ends whatever its use, by the clock of this gateway. */
   readonly endsAtMs: number
-  /** wire: Go's print form of a time, not RFC 3339. */
+  /** wire: Go's print form of a time, as `2026-01-01 00:01:00 +0000 UTC`, not RFC 3339. */
   readonly expiresAt: string
 }
 

@@ -174,7 +174,7 @@ function fieldOf({ instancePath, keyword, params }: ErrorObject): string {
 
 const unescapePointer = (part: string): string => part.replaceAll('~1', '/').replaceAll('~0', '~')
 
-/** wire: the original's wording. */
+/** wire: the wording of go-openapi/errors, behind `<field> in body`. */
 function reasonOf({ keyword, params, schema, message }: ErrorObject): string {
   const { limit, format } = params as { limit?: number; format?: string }
   switch (keyword) {

@@ -30,7 +30,8 @@ export function authorize(provider: Provider): Handlers {
     ),
     'GET /oidc/authorize/callback': async (c) => {
       const id = parameterOf(queryParametersOf(c), 'id')
-      if (id === undefined) throw new Fault('NOT_FOUND', 'the id of the login is missing') // wire
+      // wire: 404 without an id, 400 for an unknown one
+      if (id === undefined) throw new Fault('NOT_FOUND', 'the id of the login is missing')
       const { login, code } = await finish(provider, c, loginIdOf(id))
       const { redirectUri, state } = login
       if (code === '') {
@@ -50,7 +51,7 @@ async function finish({ oidc }: Provider, c: RequestContext, id: string) {
     if (!login) throw new Fault('UNHANDLED', undefined, new Error('the answer contains no login'))
     return { login, code }
   } catch (err) {
-    if (err instanceof Fault && err.code === 'NOT_FOUND') throw invalid('id', unknown) // wire: 400
+    if (err instanceof Fault && err.code === 'NOT_FOUND') throw invalid('id', unknown) // wire: 400, not 404
     throw err
   }
 }
@@ -73,7 +74,8 @@ async function authorizeBy(
   if (refusal) {
     const [error, description = ''] = refusal
     const members = { error, error_description: description, state: state.slice(0, MAX_PARAMETER_CHARACTERS) }
-    const mark = value('response_type').split(' ').includes('id_token') ? '#' : '?' // wire
+    // wire: an error returns in the fragment where response_type contains id_token, else in the query
+    const mark = value('response_type').split(' ').includes('id_token') ? '#' : '?'
     return redirect(c, withParameters(redirectUri, members, mark))
   }
   const certificates = peerCertificates(c.env.incoming)
@@ -91,12 +93,12 @@ async function authorizeBy(
     callContext(c),
   )
   const step = stepOf(value('method')) ?? (certificates.length > 0 ? 'cert' : 'username')
-  return redirect(c, `/oidc/login/${step}?authRequestID=${id}`) // wire: relative
+  return redirect(c, `/oidc/login/${step}?authRequestID=${id}`) // wire: Location is a path, without scheme and host
 }
 
 const steps = { password: 'username', cert: 'cert', 'ext-jwt': 'ext-jwt' } as const
 
-/** wire: an unknown method counts as none. */
+/** wire: an unknown `method` is ignored, as if it were absent. */
 const stepOf = (method: string): string | undefined =>
   Object.hasOwn(steps, method) ? steps[method as keyof typeof steps] : undefined
 
@@ -119,7 +121,8 @@ function refusalOf(parameters: URLSearchParams): readonly [string, string?] | un
     return prompts.length > 1 ? ['invalid_request', 'the prompt none stands alone'] : ['login_required'] // no login is remembered
   const responseType = value('response_type')
   if (responseType === '') return ['invalid_request', 'response_type is missing']
-  if (responseType !== 'code') return ['unauthorized_client', 'the response type must be code'] // wire
+  // wire: unauthorized_client, not unsupported_response_type
+  if (responseType !== 'code') return ['unauthorized_client', 'the response type must be code']
   const responseMode = value('response_mode')
   if (responseMode !== '' && responseMode !== 'query')
     return ['invalid_request', 'the response mode must be query']

@@ -21,9 +21,10 @@ export function clientOf(
       asBadRequest && !c.env.incoming.headers.authorization ? 400 : 401,
     )
   const [named, secret] = [parameterOf(form, 'client_id'), parameterOf(form, 'client_secret')]
-  if (onlyBasic && !basic) throw refused('the client must authenticate by HTTP Basic') // wire
+  // wire: client_id in the body does not authenticate a client here
+  if (onlyBasic && !basic) throw refused('the client must authenticate by HTTP Basic')
   const id = basic ? basic.id : named
-  if (id === undefined) throw refused() // wire: without a description
+  if (id === undefined) throw refused() // wire: error alone, without error_description
   const isSame = named === undefined || named === id
   if (!isClient(id) || !isSame || (basic?.secret || secret) !== undefined)
     throw refused('the client is unknown, or its secret is wrong')

@@ -10,13 +10,13 @@ import type { RedirectUris } from './redirect-uris.js'
 import { answerTypeOf } from './requests.js'
 import { sendJson } from './responses.js'
 
-/** wire: the SDK asks for a code when it sees it. */
+/** wire: a response with this header makes the SDK ask its user for a code. */
 const TOTP_HEADER = 'totp-required'
 
 /** Leads on to the callback if nothing is missing, otherwise says what is. */
 export function answerStep(provider: Provider, c: RequestContext, login: LoginState): Response {
   const { id } = login
-  // wire: absolute
+  // wire: Location of the callback is a URL with scheme and host
   if (login.isComplete) return redirect(c, `${provider.issuer}/authorize/callback?id=${id}`)
   if (answerTypeOf(c.env.incoming) === 'json') return sendQueries(c, login)
   noteCode(c, login)

@@ -22,7 +22,7 @@ import {
 } from './requests.js'
 import { plainText } from './responses.js'
 
-/** wire: the SDK reads the id of the login here. */
+/** wire: the SDK reads the id of the login from this header of the response to GET. */
 const ID_HEADER = 'auth-request-id'
 
 /** The pages of the first step, and the credentials that they present. */
@@ -32,7 +32,7 @@ export function loginSteps(provider: Provider): Handlers {
     async (c) => {
       const id = loginIdOf(queryParametersOf(c).get('authRequestID'))
       c.env.outgoing.setHeader(ID_HEADER, id)
-      // wire: text, where the original has no page
+      // wire: 200 and text to GET, except for the page of user name and password
       if (method !== 'password' && !isBrowser(c.env.incoming))
         return plainText(c, 200, 'POST to this address')
       return showLogin(provider, c, id, method)

@@ -70,7 +70,7 @@ async function enroll(provider: Provider, c: RequestContext, { id }: LoginBody):
     const page = newFactorPage(id, image, provisioningUrl, recoveryCodes)
     return sendDialogue(c, page, formTargets(provider.redirects))
   }
-  // wire: without an envelope
+  // wire: the members are the whole body, without `data` and `meta`
   return sendJson(c, 201, {
     _links: {},
     createdAt: new Date(factor.createdAtMs).toISOString(),

@@ -41,7 +41,7 @@ export const tokens = (provider: Provider): Handlers => ({
     if (token === undefined) throw new OauthRefusal('invalid_request', 'token is missing')
     await provider.oidc.revokeToken({ clientId, token }, callContext(c))
     forbidStoring(c)
-    return write(c, 200, JSON_HEADERS, '') // wire: no body, but a type
+    return write(c, 200, JSON_HEADERS, '') // wire: content-type is application/json, the body is empty
   }),
   // wire: never an active token, since no caller can authenticate
   'POST /oidc/oauth/introspect': acceptBody(form, (c) => sendJson(c, 200, { active: false })),
@@ -56,7 +56,7 @@ async function grant({ oidc }: Provider, c: RequestContext, parameters: URLSearc
     throw new OauthRefusal('unsupported_grant_type', 'the grant type is not supported')
   const clientId = clientOf(c, parameters, {
     onlyBasic: grantType === EXCHANGE,
-    asBadRequest: grantType === REFRESH, // wire: 401 only for the other grants
+    asBadRequest: grantType === REFRESH, // wire: an unknown client gets 400 for a refresh, 401 for the other grants
   })
   const missing = names.find((name) => value(name) === '')
   if (missing) throw new OauthRefusal('invalid_request', `${missing} is missing`)
@@ -96,7 +96,7 @@ export function userinfo(sessions: Pick<Sessions, 'find'>): Handlers {
     } catch (err) {
       if (!(err instanceof Fault) || err.code !== 'UNAUTHORIZED') throw err
       c.env.faultCode = err.code
-      if (token !== undefined && claimsOf(token).z_t === 'r') return sendJson(c, 403, {}) // wire
+      if (token !== undefined && claimsOf(token).z_t === 'r') return sendJson(c, 403, {}) // wire: 403 and {} for a refresh token
       c.env.outgoing.setHeader('www-authenticate', 'Bearer error="invalid_token"')
       return plainText(c, 401, 'access token missing or invalid')
     }

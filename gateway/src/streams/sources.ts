@@ -53,7 +53,7 @@ export const openChangeSource = (
     })
   })
 
-/** wire: the second event of each change. */
+/** wire: each change is followed by an event of type committed, with the same id. */
 function committed({ schema, id, atMs }: ChangeWithCursor): Buffer {
   const timestamp = new Date(atMs).toISOString()
   const event = { namespace: NAMESPACE, eventId: changeIdOf(schema, id), eventType: 'committed', timestamp }

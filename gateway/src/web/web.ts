@@ -44,7 +44,7 @@ export async function openWeb({ address, apis, health, console }: WebOptions): P
       const { url = '' } = incoming
       if (url.startsWith('/edge/')) return undefined
       const path = url.split('?', 1)[0] ?? ''
-      // wire: clients read the version at the root
+      // wire: GET / without text/html in Accept is GET /version of the client API
       if (path === '/') return accepts(incoming, 'text/html') ? path : undefined
       if (consoles.length > 0 && isConsolePath(path)) return path
       const plain = path.endsWith('/') ? path.slice(0, -1) : path
