@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { MOST_SCHEMA_BYTES } from '../limits.js'
 import { canonicalJson } from './canonical-json.js'
-import { MOST_SCHEMA_BYTES } from './limits.js'
 import { openPatterns } from './linear-pattern.js'
 import { modernSchema, type Schema } from './modern-schema.js'
 import { openMeter, TooManySteps } from './schema-meter.js'

@@ -1,5 +1,5 @@
 import { RE2JS } from 're2js'
-import { LONGEST_PATTERN, MOST_PATTERN_SIZE, MOST_PATTERN_STEPS } from './limits.js'
+import { LONGEST_PATTERN, MOST_PATTERN_SIZE, MOST_PATTERN_STEPS } from '../limits.js'
 import { TooManySteps } from './schema-meter.js'
 
 export interface Patterns {

@@ -1,4 +1,4 @@
-import { MOST_DEPTH, MOST_SCHEMA_STEPS, MOST_WORDS, TEXT_STEP } from './limits.js'
+import { MOST_DEPTH, MOST_SCHEMA_STEPS, MOST_WORDS, TEXT_STEP } from '../limits.js'
 import { isObject, partsOf, type Schema } from './modern-schema.js'
 
 /** Thrown when a document would take too long. */

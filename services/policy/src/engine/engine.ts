@@ -9,10 +9,10 @@ import {
   type Source,
 } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
-import { WAIT_MS } from '../domain/limits.js'
 import { engineKinds } from '../domain/mutators.js'
 import type { EngineKind } from '../domain/rows.js'
 import { emptyState, type State } from '../domain/state.js'
+import { WAIT_MS } from '../limits.js'
 import { isEngineKind } from './decode-row.js'
 import { type EngineMemory, openEngineMemory } from './engine-memory.js'
 import { missedUpdates } from './missed-updates.js'

@@ -1,7 +1,7 @@
 import { Fault } from '@overlay/rpc'
 import type { Source } from '@overlay/store/change-log'
-import { PULL_MS } from '../domain/limits.js'
 import { isUpTo, type Position, type Positions, type TimeUpdate } from '../domain/update-times.js'
+import { PULL_MS } from '../limits.js'
 
 /** What happened while no replica stored service-updates times: all were down, or the one that stores crashed. */
 export interface MissedUpdates {

@@ -1,8 +1,8 @@
 import type { Change, Position, Positions } from '@overlay/rpc'
 import { addAll, type Bitset, clear, isSame, sizeOf } from '../domain/bitset.js'
 import type { Effect } from '../domain/effect.js'
-import { MOST_NAMED } from '../domain/limits.js'
 import type { Population } from '../domain/population.js'
+import { MOST_NAMED } from '../limits.js'
 import type { ServiceUpdates } from './service-updates.js'
 
 /** The schemas that can revoke access. Without routers there is no session, so no wait is for sessions to load. */

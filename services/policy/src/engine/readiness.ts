@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Bus } from '@overlay/store/change-log'
-import { FRESH_ANSWER_MS, STUCK_MS } from '../domain/limits.js'
+import { FRESH_ANSWER_MS, STUCK_MS } from '../limits.js'
 import type { Engine } from './engine.js'
 
 /**

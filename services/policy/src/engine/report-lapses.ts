@@ -3,15 +3,9 @@ import { ownContext } from '@overlay/rpc'
 import type { ChangeLog } from '@overlay/store/change-log'
 import { writeChanges } from '@overlay/store/change-log'
 import { lastLapse, mfaTimings, nextLapse } from '../domain/authorization/mfa-lapses.js'
-import {
-  LAPSE_GATHER_MS,
-  LAPSE_PAUSES,
-  LAPSE_WRITE_MS,
-  LAPSES_AT_ONCE,
-  LONGEST_SLEEP_MS,
-} from '../domain/limits.js'
 import type { MfaCheck } from '../domain/posture/mfa-check.js'
 import type { State } from '../domain/state.js'
+import { LAPSE_GATHER_MS, LAPSE_PAUSES, LAPSE_WRITE_MS, LAPSES_AT_ONCE, LONGEST_SLEEP_MS } from '../limits.js'
 import { touchLapsed } from '../store/posture-data.js'
 import { openDeadlines } from './deadlines.js'
 import type { Engine } from './engine.js'

@@ -2,7 +2,6 @@ import { coalesced, openOutage } from '@overlay/process/async'
 import type { Bus } from '@overlay/store/change-log'
 import type { Db } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
-import { MOST_STORING, STORE_GATHER_MS, TICK_MS } from '../domain/limits.js'
 import {
   isUpTo,
   openUpdateTimes,
@@ -11,6 +10,7 @@ import {
   type StoredTimes,
   type TimeUpdate,
 } from '../domain/update-times.js'
+import { MOST_STORING, STORE_GATHER_MS, TICK_MS } from '../limits.js'
 import { openExclusiveLock } from '../store/exclusive-lock.js'
 import { readUpdates, writeUpdates } from '../store/service-updates.js'
 import type { MissedUpdates } from './missed-updates.js'

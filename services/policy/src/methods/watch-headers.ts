@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { openAlarm } from '@overlay/process/async'
 import type { Methods, PolicyServiceService } from '@overlay/rpc'
-import { HEADERS_GATHER_MS, MOST_NAMED_HEADERS } from '../domain/limits.js'
+import { HEADERS_GATHER_MS, MOST_NAMED_HEADERS } from '../limits.js'
 import type { MethodDeps } from './method-deps.js'
 
 /** Between two messages without changes. A follower is fresh for 2 s, and memory here may be a second old. */

@@ -1,7 +1,7 @@
 import type { failedRequest, SchemaValue } from '@overlay/model'
 import type { Database, Db, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-import { FAILED_REQUESTS_BYTES } from '../domain/limits.js'
+import { FAILED_REQUESTS_BYTES } from '../limits.js'
 import { lockIdentity } from './lock-identity.js'
 
 /** As administrators see it. */

@@ -3,7 +3,6 @@ import type { RowChange } from '@overlay/store/change-log'
 import { allPages } from '@overlay/store/kind-store'
 import { type Db, onlyRow, type Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-import { POSTURE_BUDGET_BYTES } from '../domain/limits.js'
 import {
   emptyPosture,
   type PostureData,
@@ -12,6 +11,7 @@ import {
   withoutEnded,
   withResponse,
 } from '../domain/posture/posture-data.js'
+import { POSTURE_BUDGET_BYTES } from '../limits.js'
 
 /**
  * Saves the responses of an endpoint, the one of an API session, in their order. Responses to checks that do not exist

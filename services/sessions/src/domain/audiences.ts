@@ -18,21 +18,6 @@ export interface Holder {
   readonly audience: Audience | undefined
 }
 
-/** Which routers may have which API sessions. Identities with the same routers share a set. */
-export interface Audiences {
-  of(identityId: string): Holder | undefined
-  holders(): Iterable<Holder>
-  /** Those with this router, also those that are added during the iteration. */
-  ofRouter(routerId: string): Iterable<Audience>
-  add(session: ApiSession): Holder
-  /** Returns its holder; undefined: it has none. A holder without API sessions is removed. */
-  remove(session: ApiSession): Holder | undefined
-  /** False: the holder has been removed. */
-  place(holder: Holder, routers: GrantedRouters): boolean
-  /** False: the identity of the API session is known not to be granted this router. */
-  admits(routerId: string, session: ApiSession): boolean
-}
-
 /** Ids of routers, or all routers. */
 export type GrantedRouters = readonly string[] | 'all'
 
@@ -46,7 +31,8 @@ interface OwnHolder extends Holder {
   audience: OwnAudience | undefined
 }
 
-export function openAudiences(): Audiences {
+/** Which routers may have which API sessions. Identities with the same routers share a set. */
+export function openAudiences() {
   const holders = new Map<string, OwnHolder>()
   const audiences = new Map<string, OwnAudience>()
   const byList = new WeakMap<readonly string[], OwnAudience>() // identities of one answer share lists of routers
@@ -64,19 +50,21 @@ export function openAudiences(): Audiences {
     return audience
   }
   return {
-    of: (identityId) => holders.get(identityId),
-    holders: () => holders.values(),
-    *ofRouter(routerId) {
+    of: (identityId: string): Holder | undefined => holders.get(identityId),
+    holders: (): Iterable<Holder> => holders.values(),
+    /** Those with this router, also those that are added during the iteration. */
+    *ofRouter(routerId: string): Iterable<Audience> {
       for (const audience of audiences.values()) if (audience.has(routerId)) yield audience
     },
-    add(session) {
+    add(session: ApiSession): Holder {
       const { identityId } = session
       const holder = holders.get(identityId) ?? { identityId, sessions: new Set(), audience: undefined }
       holders.set(identityId, holder)
       holder.sessions.add(session)
       return holder
     },
-    remove(session) {
+    /** Returns its holder; undefined: it has none. A holder without API sessions is removed. */
+    remove(session: ApiSession): Holder | undefined {
       const holder = holders.get(session.identityId)
       if (!holder?.sessions.delete(session)) return undefined
       if (holder.sessions.size === 0) {
@@ -85,7 +73,8 @@ export function openAudiences(): Audiences {
       }
       return holder
     },
-    place({ identityId, sessions }, routers) {
+    /** False: the holder has been removed. */
+    place({ identityId, sessions }: Holder, routers: GrantedRouters): boolean {
       const holder = holders.get(identityId)
       if (holder?.sessions !== sessions) return false
       const audience = audienceFor(routers)
@@ -95,12 +84,15 @@ export function openAudiences(): Audiences {
       holder.audience = audience
       return true
     },
-    admits(routerId, { identityId }) {
+    /** False: the identity of the API session is known not to be granted this router. */
+    admits(routerId: string, { identityId }: ApiSession): boolean {
       const audience = holders.get(identityId)?.audience
       return !audience || audience.has(routerId)
     },
   }
 }
+
+export type Audiences = ReturnType<typeof openAudiences>
 
 function newAudience(key: string, routers: GrantedRouters): OwnAudience {
   const ids = new Set(routers === 'all' ? [] : routers)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { sampleCheck } from '../../../testing/sample-check.js'
-import { POSTURE_BUDGET_BYTES } from '../limits.js'
+import { POSTURE_BUDGET_BYTES } from '../../limits.js'
 import { passes } from './evaluate-check.js'
 import { timeoutRemaining } from './mfa-check.js'
 import type { Check } from './posture-check.js'
