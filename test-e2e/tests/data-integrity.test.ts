@@ -131,7 +131,7 @@ test('every broken copy and reference is found, and is not found again after its
 
     update pki.enrollment set identity_id = 'ghost' where id = '${enrollmentOf(alice)}';
     delete from pki.enrollment where id = '${enrollmentOf(routers[0])}';
-    insert into pki.ended_enrollment values ('old', 'ghost');
+    insert into pki.ended_enrollment (id, owner_id, owner_kind) values ('old', 'ghost', 'identities');
 
     delete from policy.edge_router_policy where id = '${routers[1]}';
     update policy.edge_router_policy set edge_router_roles = '{}' where id = '${routers[2]}';
@@ -165,7 +165,7 @@ test('every broken copy and reference is found, and is not found again after its
     'known config type ghost names configType ghost, which does not exist',
     `enrollment ${enrollmentOf(redeemed)} is there, though it does not follow from schema identity`,
     `enrollment ${enrollmentOf(routers[0])} is missing, though it follows from schema sessions`,
-    'ended enrollment old names identity or edgeRouter or transitRouter ghost, which does not exist',
+    'ended enrollment old names identity ghost, which does not exist',
     `edgeRouterPolicy ${routers[1]} is missing, though it follows from schema sessions`,
     `edgeRouterPolicy ${routers[2]} is not as it follows from schema sessions: edgeRouterRoles`,
     'system edgeRouterPolicy ghost names edgeRouter ghost, which does not exist',
