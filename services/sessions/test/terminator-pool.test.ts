@@ -1,6 +1,7 @@
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
 import { openCosts } from '../src/domain/terminator-costs.js'
+import { MAX_CANDIDATES } from '../src/limits.js'
 import { costsOf, saveCosts } from '../src/store/terminator-cost.js'
 import { flushCosts } from '../src/terminators/flush-costs.js'
 import type { TargetRequest } from '../src/terminators/terminator-pool.js'
@@ -73,6 +74,22 @@ test('terminators that failed in this dial, and those that cannot be reached, ar
   await insert(started, 't1', 'r1')
   await insert(started, 't2', 'r2', { cost: 9 })
   expect(await selected(started, { excluded: new Set(['t1']) })).toBe('t2')
+  expect(await selected(started, { pathCost: (id) => (id === 'r2' ? 0 : undefined) })).toBe('t2')
+})
+
+test('a dial reaches a connected router behind any number of cheaper terminators of others', async () => {
+  await using started = await startTerminators()
+  await started.db.query(sql`
+    insert into terminator (id, service_id, router_id, binding, address, host_id, peer_data)
+    select 'offline-' || n, 'wiki', 'r1', 'edge', 'address', 'alice', '{}'
+      from generate_series(1, ${MAX_CANDIDATES}::int) as n`)
+  await insert(started, 't2', 'r2', { cost: 9 })
+  await started.db.query(sql`
+    insert into replica (id, incarnation, lease_ends_at) values ('c9', gen_random_uuid(), now() + interval '1 hour')`)
+  await started.db.query(sql`
+    insert into presence (router_id, replica_id, hostname, supported_protocols, sync_status, version_info,
+                          link_listeners, connected_at)
+    values ('r2', 'c9', '', '[]', '', '{}', '', now())`)
   expect(await selected(started, { pathCost: (id) => (id === 'r2' ? 0 : undefined) })).toBe('t2')
 })
 

@@ -40,8 +40,10 @@ const postureQueries = named(
   }),
 )
 
-/** How a service chooses among its terminators; sessions implements each. An empty one is `smartrouting`. */
+/** How a service chooses among its terminators; sessions implements each. */
 export const terminatorStrategies = ['smartrouting', 'weighted', 'random', 'sticky'] as const
+/** Of a service that names none. */
+export const defaultTerminatorStrategy: TerminatorStrategy = 'smartrouting'
 export type TerminatorStrategy = (typeof terminatorStrategies)[number]
 
 export const isTerminatorStrategy = (name: string): name is TerminatorStrategy =>

@@ -1,4 +1,12 @@
-import { config, configType, isTerminatorStrategy, type RowOf, service, type ViewOf } from '@overlay/model'
+import {
+  config,
+  configType,
+  defaultTerminatorStrategy,
+  isTerminatorStrategy,
+  type RowOf,
+  service,
+  type ViewOf,
+} from '@overlay/model'
 import {
   type Caller,
   type Context,
@@ -68,7 +76,7 @@ export const services = (engine: Engine, waitForFollowers: WaitForFollowers): Ki
 
       async writing(tx, next, _before, { isWritten, named }) {
         if (isWritten('configs')) await checkConfigs(tx, named, next.configs ?? [])
-        const terminatorStrategy = next.terminatorStrategy || 'smartrouting'
+        const terminatorStrategy = next.terminatorStrategy || defaultTerminatorStrategy
         if (!isTerminatorStrategy(terminatorStrategy))
           throw new Fault('NOT_FOUND', `terminatorStrategy with name ${terminatorStrategy} not found`)
         return { terminatorStrategy }

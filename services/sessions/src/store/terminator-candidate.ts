@@ -26,7 +26,8 @@ export interface CandidateRow {
 }
 
 /**
- * The terminators of each instance, at most `limit`, those that cost least first. `place`: the index of the instance.
+ * The terminators of each instance, at most `limit`: the sticky one, then those of connected routers, by precedence and
+ * static cost. `place`: the index of the instance.
  * `replicaId`: the replica whose own costs are left out.
  */
 export async function candidatesOf(
@@ -49,7 +50,8 @@ export async function candidatesOf(
                              where terminator_id = id and replica_id <> ${replicaId}), 0)::int as "otherCost"
              from terminator
             where service_id = service and instance_id = instance
-            order by id <> sticky, case precedence when 'required' then 0 when 'default' then 1 else 2 end, cost, id
+            order by id <> sticky, not exists (select from presence where presence.router_id = terminator.router_id),
+                     case precedence when 'required' then 0 when 'default' then 1 else 2 end, cost, id
             limit ${limit}) as found`,
     'candidates',
   )

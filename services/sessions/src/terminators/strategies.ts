@@ -9,7 +9,7 @@ export interface Candidate {
   readonly cost: number
 }
 
-/** A dial for which a terminator is chosen. */
+/** A dial for which a terminator is chosen. Service and instance are the key of what a strategy remembers. */
 interface Dial {
   readonly serviceId: string
   /** Empty: terminators without an instance. */
@@ -22,7 +22,10 @@ interface Dial {
 
 /** A way to choose among terminators. */
 export interface Strategy {
-  /** Chooses one of the candidates, which all have the best precedence. Undefined: there are none. */
+  /**
+   * Chooses one of the candidates: those of the best precedence that can be reached from the dialing router and have not
+   * failed in this dial, in no order that lasts. Undefined: there are none.
+   */
   choose<C extends Candidate>(candidates: readonly C[], dial: Dial): C | undefined
   /** The client receives the id of the chosen terminator, and presents it when it dials again. */
   readonly givesToken?: true
@@ -56,14 +59,15 @@ function chooseByWeight<C extends Candidate>(candidates: readonly C[], { random 
   return candidates[at] ?? candidates.at(-1)
 }
 
-export const strategies: Readonly<Record<TerminatorStrategy, Strategy>> = {
+/** The strategies of one replica. One that keeps state has it in a closure; other replicas do not share it. */
+export const openStrategies = (): Readonly<Record<TerminatorStrategy, Strategy>> => ({
   smartrouting: { choose: chooseCheapest },
   weighted: { choose: chooseByWeight },
   random: { choose: chooseAny },
-  /** The terminator that the client used before, as long as it can be reached; else the one with the least cost. */
+  /** The terminator that the client used before, while it is a candidate; else the one with the least cost. */
   sticky: {
     choose: (candidates, dial) =>
       candidates.find(({ id }) => id === dial.stickinessToken) ?? chooseCheapest(candidates, dial),
     givesToken: true,
   },
-}
+})

@@ -1,5 +1,5 @@
 import { edgeErrorCode } from '@overlay/channel'
-import { isTerminatorStrategy } from '@overlay/model'
+import { defaultTerminatorStrategy, isTerminatorStrategy } from '@overlay/model'
 import { batch, type Database } from '@overlay/store/postgres'
 import { AccessRefused } from '../domain/router-access.js'
 import type { TerminatorCosts } from '../domain/terminator-costs.js'
@@ -13,7 +13,7 @@ import {
 } from '../store/terminator-candidate.js'
 import { actorOf } from './actor.js'
 import type { ServiceDirectory } from './service-directory.js'
-import { strategies } from './strategies.js'
+import { openStrategies } from './strategies.js'
 import type { TerminatorUpdate } from './update-terminators.js'
 
 /** A terminator that a circuit can end at. */
@@ -76,6 +76,7 @@ export interface PoolDeps {
  */
 export function openTerminatorPool(deps: PoolDeps): TerminatorPool {
   const { db, replicaId, services, costs, update, remove, random = Math.random } = deps
+  const strategies = openStrategies()
   const read = batch<DialedInstance, readonly CandidateRow[]>(async (instances) => {
     const found: CandidateRow[][] = instances.map(() => [])
     for (const row of await candidatesOf(db, instances, replicaId, MAX_CANDIDATES))
@@ -91,7 +92,7 @@ export function openTerminatorPool(deps: PoolDeps): TerminatorPool {
         read({ serviceId, instanceId, terminatorId: stickinessToken }),
       ])
       if (!service) throw new AccessRefused(edgeErrorCode.invalidService, 'invalid service')
-      const name = service.terminatorStrategy || 'smartrouting'
+      const name = service.terminatorStrategy || defaultTerminatorStrategy
       if (!isTerminatorStrategy(name)) throw refused(`terminatorStrategy with name ${name} not found`)
       const strategy = strategies[name]
       const candidates = reachable(rows, request, costs).filter(({ id }) => !excluded.has(id))
