@@ -4,7 +4,7 @@ import { buildText } from '@overlay/process'
 import { openBackoff } from '@overlay/process/async/backoff'
 import { splitAddress } from '@overlay/process/settings'
 import { tlsWarning } from '@overlay/store/postgres/migrate'
-import { consoleDirectory, unreadableKeys, unreadableTls } from '../home/file-access.js'
+import { consoleDirectory } from '../home/file-access.js'
 import { type Home, openHome } from '../home/home.js'
 import { addressFile, caFile, launcherLog, passwordFile } from '../home/home-files.js'
 import { openProcessCertificates, type ProcessCertificates } from '../home/process-certificates.js'
@@ -118,8 +118,8 @@ async function start(
   const scale = 'separate' in layout ? layout.separate : scaleOf(layout.replicas)
   const listen = splitAddress(settings.listen)
   const ctrlListen = splitAddress(settings.ctrlListen)
-  const { processes: processAccount } = home.accounts
-  const console = settings.console && (await consoleDirectory(settings.console, processAccount))
+  const { processes: account } = home.accounts
+  const console = settings.console && (await consoleDirectory(settings.console, account))
   const { metricsAddress } = settings
   const { grpcHealthListen } = settings
   const processCount = components.reduce((count, component) => count + scale[component], 0)
@@ -146,11 +146,9 @@ async function start(
     print(description)
     return url
   }
-  const { databaseUrl, databaseTls, natsTls } = settings
+  const { databaseUrl } = settings
   const unverified = databaseUrl && tlsWarning(databaseUrl)
   if (unverified) warn(`warning: ${unverified}`)
-  const directories = { OVERLAY_DATABASE_TLS: databaseTls, OVERLAY_NATS_TLS: natsTls }
-  for (const line of await unreadableTls(directories, processAccount)) warn(`warning: ${line}`)
   if (settings.natsUrl !== undefined) await checkBus(settings.natsUrl, settings.natsTls, warn)
   const [ownerUrl, natsUrl] = await settleAll([
     databaseUrl ?? launch('postgres', launchPostgres(home, logLimits(settings), warn)),
@@ -174,9 +172,7 @@ async function start(
   )
   print('keys, certificates, administrator')
   for (const line of ignoredCredentials(settings, credentials.admin)) warn(line)
-  for (const line of await unreadableKeys(settings, home.accounts.processes)) warn(line)
 
-  const { processes: account } = home.accounts
   // several processes cannot bind to one address, nor other accounts than root to low ports
   const needsRoot = async (address: Address): Promise<boolean> =>
     account.uid !== undefined && isPrivileged(address)
