@@ -1,5 +1,5 @@
 import type { TLSSocket } from 'node:tls'
-import { CONGESTED_BYTES, MESSAGE_LIMIT_BYTES, MIN_SEPARATE_WRITE_BYTES, STUCK_BYTES } from './limits.js'
+import { CONGESTED_BYTES, MESSAGE_LIMIT_BYTES, STUCK_BYTES } from './limits.js'
 
 /** The protocol of ALPN: messages, each after its length in four bytes. */
 export const FRAMES = 'overlay-frames/1'
@@ -8,8 +8,7 @@ const HEAD_BYTES = 4
 
 /** Carries messages between two processes, in order. */
 export interface FrameConnection {
-  /** A message, which may be in parts. */
-  send(...parts: Buffer[]): void
+  send(message: Buffer): void
   /** The other process does not read fast enough. `drained` follows. */
   isCongested(): boolean
   /** So much waits that the other process does not seem to read at all. */
@@ -43,33 +42,20 @@ export function carryFrames(
   socket: TLSSocket,
   { message, ended, drained, closed }: FrameEvents,
 ): FrameConnection {
-  let outgoing: Buffer[] = []
-  let outgoingBytes = 0
   let failure: unknown
 
-  function flush(): void {
-    const frames = outgoing
-    outgoing = []
-    const bytes = outgoingBytes
-    outgoingBytes = 0
-    if (frames.length === 0 || !socket.writable) return
-    if (bytes < MIN_SEPARATE_WRITE_BYTES) return void socket.write(Buffer.concat(frames, bytes))
-    socket.cork()
-    for (const frame of frames) socket.write(frame)
-    socket.uncork()
-  }
-
-  function send(...parts: Buffer[]): void {
+  function send(message: Buffer): void {
+    if (!socket.writable) return
+    if (socket.writableCorked === 0) {
+      socket.cork()
+      setImmediate(() => socket.uncork())
+    }
     const head = Buffer.allocUnsafe(HEAD_BYTES)
-    if (outgoing.length === 0) setImmediate(flush)
-    outgoing.push(head, ...parts)
-    let bytes = 0
-    for (const part of parts) bytes += part.length
-    head.writeUInt32BE(bytes)
-    outgoingBytes += HEAD_BYTES + bytes
+    head.writeUInt32BE(message.length)
+    socket.write(head)
+    socket.write(message)
   }
 
-  const waitingBytes = (): number => socket.writableLength + outgoingBytes
   const fail = (err: unknown): void => {
     failure ??= err
     socket.destroy()
@@ -88,14 +74,11 @@ export function carryFrames(
   socket.on('close', () => closed(failure))
   return {
     send,
-    isCongested: () => waitingBytes() > CONGESTED_BYTES,
-    isStuck: () => waitingBytes() > STUCK_BYTES,
+    isCongested: () => socket.writableLength > CONGESTED_BYTES,
+    isStuck: () => socket.writableLength > STUCK_BYTES,
     pause: () => void socket.pause(),
     resume: () => void socket.resume(),
-    end() {
-      flush()
-      socket.end()
-    },
+    end: () => void socket.end(),
     destroy: () => void socket.destroy(),
   }
 }

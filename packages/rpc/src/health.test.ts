@@ -1,11 +1,10 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { type ClientReadableStream, credentials, Metadata, status } from '@grpc/grpc-js'
+import { credentials, Metadata, status } from '@grpc/grpc-js'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import {
   HealthCheckRequest,
-  type HealthCheckResponse,
   HealthClient,
   HealthCheckResponse_ServingStatus as Status,
 } from './gen/health/v1/health.js'
@@ -16,7 +15,6 @@ const log = pino({ enabled: false })
 
 /** A process whose readiness the test sets, served in plain text, and a client of it. */
 async function start() {
-  let refresh = (): void => undefined
   let answer: () => Promise<boolean> = async () => true
   let reads = 0
   const health = openHealth({
@@ -24,12 +22,6 @@ async function start() {
     isReady() {
       reads++
       return answer()
-    },
-    startRefreshing(refreshNow) {
-      refresh = refreshNow
-      return () => {
-        refresh = () => undefined
-      }
     },
   })
   const server = await serveHealth({ host: '127.0.0.1', port: 0 }, health, log)
@@ -49,7 +41,6 @@ async function start() {
     reads: () => reads,
     becomes(isReady: () => Promise<boolean>) {
       answer = isReady
-      refresh()
     },
     check: (service = '') =>
       new Promise<Status>((resolve, reject) =>
@@ -61,14 +52,6 @@ async function start() {
       client.watch(HealthCheckRequest.create({ service }), new Metadata()).on('error', () => undefined),
   }
 }
-
-const nextOf = async (stream: ClientReadableStream<HealthCheckResponse>): Promise<Status> =>
-  ((await once(stream, 'data')) as [HealthCheckResponse])[0].status
-
-const statusOf = (
-  stream: ClientReadableStream<HealthCheckResponse>,
-): Promise<{ code: number; details: string }> =>
-  new Promise((resolve) => stream.on('error', (err) => resolve(err as never)))
 
 test('a check has the readiness of the process, under each of its names', async () => {
   const { check, becomes } = await start()
@@ -93,48 +76,16 @@ test('checks at the same time read the readiness once', async () => {
   expect(reads()).toBe(1)
 })
 
-test('a watch has the current state and then each change, once', async () => {
-  const { watch, becomes } = await start()
-  const states: Status[] = []
-  watch('policy').on('data', ({ status }: HealthCheckResponse) => states.push(status))
-  const expected: Status[] = []
-  for (const isReady of [true, false, true]) {
-    expected.push(isReady ? Status.SERVING : Status.NOT_SERVING)
-    await expect
-      .poll(() => {
-        becomes(async () => isReady)
-        return states
-      })
-      .toEqual(expected)
-  }
-})
-
-test('a watch of an unknown name says so and stays open', async () => {
-  const { watch } = await start()
-  const stream = watch('unknown')
-  expect(await nextOf(stream)).toBe(Status.SERVICE_UNKNOWN)
-  const ended = statusOf(stream)
-  stream.cancel()
-  expect(await ended).toMatchObject({ code: status.CANCELLED })
-})
-
 test('a process that stops does not serve from then on, whatever its readiness', async () => {
-  const { watch, check, health } = await start()
-  const stream = watch()
-  expect(await nextOf(stream)).toBe(Status.SERVING)
-  const changed = nextOf(stream)
+  const { check, health } = await start()
   health.stop()
-  expect(await changed).toBe(Status.NOT_SERVING)
   expect(await check()).toBe(Status.NOT_SERVING)
 })
 
-test('watches end when their server stops', async () => {
-  const server = await start()
-  const stream = server.watch()
-  await nextOf(stream)
-  const ended = statusOf(stream)
-  await server.stop()
-  expect(await ended).toMatchObject({ code: status.UNAVAILABLE, details: 'the server stops' })
+test('clients that would watch are told to check', async () => {
+  const { watch } = await start()
+  const refused = new Promise((resolve) => watch().on('error', resolve).resume())
+  expect(await refused).toMatchObject({ code: status.UNIMPLEMENTED })
 })
 
 test('the port without TLS has nothing but health, and closes connections that speak something else', async () => {

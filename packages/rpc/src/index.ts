@@ -2,7 +2,6 @@ export type { Refusal, Refused } from './check-caller.js'
 export * from './context.js'
 export * from './credentials-pushed.js'
 export { eachReplica, type OneReplica } from './each-replica.js'
-export { EntityServiceService } from './entity-service.js'
 export {
   asFault,
   causeText,

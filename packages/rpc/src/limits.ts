@@ -25,8 +25,6 @@ export const HANDSHAKE_MS = 10_000
 export const CONGESTED_BYTES = 1024 * 1024
 /** With more unsent bytes, calls get 429. Several times `MESSAGE_LIMIT_BYTES`: one large request must not refuse others. */
 export const STUCK_BYTES = 4 * MESSAGE_LIMIT_BYTES
-/** Writes from here on are not copied into one: large copies make V8 collect its whole heap more often. */
-export const MIN_SEPARATE_WRITE_BYTES = 16 * 1024
 /** The age at which a connection is replaced. The new one may reach a replica that has started later. */
 export const CONNECTION_AGE_MS = 3_600_000
 /** How long a server that stops waits for running calls. Not below `CALL_LIMIT_MS`. */
@@ -80,10 +78,6 @@ export const MAX_HEALTH_CONNECTIONS = 64
 export const MAX_HEALTH_STREAMS = 16
 export const HEALTH_IDLE_MS = 10_000
 export const HEALTH_MESSAGE_BYTES = 4096
-/** How long its watches may delay the stop of the process. */
-export const HEALTH_STOP_MS = 1000
-/** Between looks at the readiness while there are watches. */
-export const HEALTH_REFRESH_MS = 1000
 
 // Faults
 

@@ -1,4 +1,3 @@
-import { decodeAnswer } from './answer-codec.js'
 import { asBuffer } from './as-buffer.js'
 import { faultOfCancelled } from './cancellation.js'
 import type { Context } from './context.js'
@@ -7,7 +6,7 @@ import { expireAfter } from './deadlines.js'
 import { Unreachable } from './dial.js'
 import { Fault, faultFromMessage } from './fault.js'
 import type { FrameConnection, FrameEvents } from './frame-connection.js'
-import { Call } from './gen/overlay/stream/v1/stream.js'
+import { Answer, Call } from './gen/overlay/stream/v1/stream.js'
 import { MAX_PENDING_CALLS, MESSAGE_LIMIT_BYTES } from './limits.js'
 import { onAbort } from './on-abort.js'
 
@@ -73,7 +72,7 @@ export function openMuxClient(open: OpenConnection, onAnswer: () => void = () =>
     lines.add(line)
     const opening = open({
       message(bytes) {
-        const { tag, response, fault } = decodeAnswer(bytes)
+        const { tag, response, fault } = Answer.decode(bytes)
         onAnswer()
         if (tag === 0) {
           if (current === line) current = undefined

@@ -1,15 +1,17 @@
-import { encodeAnswer } from './answer-codec.js'
+import { asBuffer } from './as-buffer.js'
 import { type Cancellation, openCancellation } from './cancellation.js'
 import { type Admission, checkCaller } from './check-caller.js'
 import { contextFromMessage } from './context-codec.js'
 import { asFault, Fault, faultToMessage, refusalMessage } from './fault.js'
 import { type FrameConnection, type FrameEvents, MalformedMessage } from './frame-connection.js'
-import { type Answer, Call, CallContext } from './gen/overlay/stream/v1/stream.js'
+import { Answer, Call, CallContext } from './gen/overlay/stream/v1/stream.js'
 import type { ServiceHost } from './host.js'
 import { CALL_LIMIT_MS, MAX_RUNNING_CALLS } from './limits.js'
 import { PING } from './mux-client.js'
 import { onAbort } from './on-abort.js'
 import type { PeerName } from './peer-name.js'
+
+const EMPTY = Buffer.alloc(0)
 
 /** Serves the calls that arrive over the connection that `open` opens. */
 export type ServeConnection = (caller: PeerName, open: (events: FrameEvents) => FrameConnection) => void
@@ -56,8 +58,8 @@ export const openMuxServer =
     const removeListener = onAbort(stopping, drain)
     const ageTimer = setTimeout(drain, ageMs).unref()
 
-    function reply(tag: number, answer: Partial<Answer>): void {
-      connection.send(...encodeAnswer({ tag, ...answer }))
+    function reply(tag: number, { response = EMPTY, fault }: Partial<Answer>): void {
+      connection.send(asBuffer(Answer.encode({ tag, response, fault }).finish()))
     }
     function endIfIdle(): void {
       if (hasClientEnded && running.size === 0) connection.end()

@@ -9,7 +9,6 @@ import {
   CONNECTION_AGE_MS,
   HEALTH_IDLE_MS,
   HEALTH_MESSAGE_BYTES,
-  HEALTH_STOP_MS,
   MAX_HEALTH_CONNECTIONS,
   MAX_HEALTH_STREAMS,
 } from './limits.js'
@@ -33,8 +32,7 @@ export async function serveHealth(
   log: Logger,
 ): Promise<AsyncDisposable & { readonly port: number }> {
   const server = new Server(limits)
-  const stop = new AbortController()
-  health.service(openServiceHost({ server, log, stopping: stop.signal }))
+  health.service(openServiceHost({ server, log, stopping: new AbortController().signal }))
   const { injectConnection } = server.createConnectionInjector(ServerCredentials.createInsecure())
   const { open, admit } = limitConnections(MAX_HEALTH_CONNECTIONS)
   const listener = createServer({ noDelay: true }, (socket) => {
@@ -47,14 +45,10 @@ export async function serveHealth(
   return {
     port: (listener.address() as AddressInfo).port,
     async [Symbol.asyncDispose]() {
-      stop.abort()
       listener.close()
-      const forced = setTimeout(() => {
-        for (const socket of open) socket.destroy()
-      }, HEALTH_STOP_MS)
-      server.tryShutdown(() => undefined)
-      await once(listener, 'close') // of the last connection
-      clearTimeout(forced)
+      server.forceShutdown()
+      for (const socket of open) socket.destroy()
+      await once(listener, 'close')
     },
   }
 }
