@@ -3,14 +3,7 @@ import { chmod, chown, mkdir, readdir, readlink, rename, rm, symlink, writeFile 
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { openSerial, runPeriodically } from '@overlay/process/async'
-import {
-  type CertifiedKey,
-  issueInternalAuthority,
-  issueProcess,
-  notAfterOf,
-  notBeforeOf,
-  openSigner,
-} from '@overlay/x509'
+import { type CertifiedKey, issueCa, issueServer, notAfterOf, notBeforeOf, openSigner } from '@overlay/x509'
 import { CERTIFICATE_CHECK_MS, CERTIFICATE_HOURS, CERTIFICATE_RENEWAL_MS } from '../limits.js'
 import type { Account } from '../system/account.js'
 import { errorText } from '../system/error-text.js'
@@ -64,7 +57,7 @@ export async function openProcessCertificates({
   const write = async (one: Issued): Promise<void> => {
     const at = now()
     const { name, hosts } = one
-    const { pem, privateKey } = await issueProcess(openSigner(authority), {
+    const { pem, privateKey } = await issueServer(openSigner(authority), {
       privateKey: await newPrivateKey(),
       hosts,
       commonName: name,
@@ -121,7 +114,7 @@ const isValid = ({ pem }: CertifiedKey, now: Date): boolean =>
 
 /** Valid for ten years. Names differ, so that TLS libraries select the issuer by name. */
 const newAuthority = async (now: Date): Promise<CertifiedKey> =>
-  issueInternalAuthority({
+  issueCa({
     privateKey: await newPrivateKey(),
     commonName: `internal authority ${now.toISOString().replace(/\.\d+/, '')}`,
     now,

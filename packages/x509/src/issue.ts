@@ -1,35 +1,59 @@
-import { X509Certificate } from 'node:crypto'
-import { uriName } from './alt-names.js'
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { hostName, uriName } from './alt-names.js'
 import { partsOfCertificate } from './certificate.js'
 import { derOf, type Element, sequence } from './der.js'
 import { extensionIds } from './extension.js'
-import { altNames, copied, purposes, usages } from './issued-extensions.js'
-import { certifyAuthority, certifyEndpoint } from './profiles.js'
+import {
+  altNames,
+  authority,
+  copied,
+  noAuthority,
+  purposes,
+  subjectKeyId,
+  usages,
+} from './issued-extensions.js'
 import {
   beginOf,
   type CertifiedKey,
+  forHours,
   forYears,
+  keyIdOf,
+  publicKeyOf,
   type Signer,
   signCertificate,
   type Validity,
 } from './signer.js'
+import { ownName } from './subject.js'
 
-interface CaRequest {
+interface AuthorityRequest {
+  /** PKCS#8, PEM. */
   readonly privateKey: string
   readonly commonName: string
-  /** One of its names, where SPIFFE expects it. */
-  readonly trustDomain: string
+  /** One of its names, where SPIFFE expects it. Absent: the authority is that of processes. */
+  readonly trustDomain?: string
   readonly now: Date
   readonly signer?: Signer // absent: it signs itself
 }
 
-/** An authority of the network, valid for ten years: a root, or one below the signer. */
-export const issueCa = ({ trustDomain, ...request }: CaRequest): Promise<CertifiedKey> =>
-  certifyAuthority({
-    ...request,
-    pathLength: request.signer && 0, // an authority below the root signs no further authorities
-    extensions: [altNames([uriName(`spiffe://${trustDomain}`)])],
+/** An authority, valid for ten years: a root, or one below the signer. Only a root of the network signs authorities. */
+export async function issueCa(request: AuthorityRequest): Promise<CertifiedKey> {
+  const { privateKey, commonName, trustDomain, now, signer } = request
+  const subject = ownName(commonName)
+  const publicKey = publicKeyOf(privateKey)
+  const keyId = keyIdOf(publicKey)
+  const pem = await signCertificate(signer ?? { subject, keyId, key: createPrivateKey(privateKey) }, {
+    subject,
+    publicKey,
+    validity: forYears(10, now),
+    extensions: [
+      authority(signer || trustDomain === undefined ? 0 : undefined),
+      usages('digitalSignature', 'keyCertSign', 'crlSign'),
+      ...(trustDomain === undefined ? [] : [altNames([uriName(`spiffe://${trustDomain}`)])]),
+      subjectKeyId(keyId),
+    ],
   })
+  return { pem, privateKey }
+}
 
 /**
  * Certifies the key of another root under its name, with the same extensions: clients that trust only the signer's
@@ -47,14 +71,36 @@ export function crossSign(signer: Signer, rootPem: string, now: Date): Promise<s
 }
 
 interface ServerRequest {
+  /** PKCS#8, PEM. */
   readonly privateKey: string
+  /** DNS names and IP addresses. */
   readonly hosts: readonly string[]
   readonly now: Date
+  readonly commonName?: string
+  /** Absent: a year. */
+  readonly hours?: number
 }
 
-/** The TLS certificate of gateways. It has both purposes because TLS stacks differ in which one they require. */
-export const issueServer = (signer: Signer, { now, ...request }: ServerRequest): Promise<CertifiedKey> =>
-  certifyEndpoint(signer, { ...request, commonName: 'overlay server', validity: forYears(1, now) })
+/** The TLS certificate of gateways, or of a process. It has both purposes because TLS stacks differ in which one they require. */
+export async function issueServer(
+  signer: Signer,
+  { privateKey, hosts, now, commonName = 'overlay server', hours }: ServerRequest,
+): Promise<CertifiedKey> {
+  const publicKey = publicKeyOf(privateKey)
+  const pem = await signCertificate(signer, {
+    subject: ownName(commonName),
+    publicKey,
+    validity: hours === undefined ? forYears(1, now) : { ...forHours(hours, now), notBefore: beginOf(now) },
+    extensions: [
+      noAuthority,
+      usages('digitalSignature'),
+      purposes('serverAuth', 'clientAuth'),
+      altNames(hosts.map(hostName)),
+      subjectKeyId(keyIdOf(publicKey)),
+    ],
+  })
+  return { pem, privateKey }
+}
 
 export interface LeafRequest {
   /** DER of the Name. */

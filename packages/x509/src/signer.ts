@@ -26,6 +26,7 @@ import { extensionIds, extensionOf } from './extension.js'
 import { authorityKeyId } from './issued-extensions.js'
 import { pemOf } from './pem.js'
 import { signBytes } from './sign-bytes.js'
+import { signatureSchemeOf } from './signature.js'
 
 /** A certificate with its private key. */
 export interface CertifiedKey {
@@ -52,13 +53,6 @@ export function openSigner({ pem, privateKey }: CertifiedKey): Signer {
   const keyId = contentOf(onlyElement(subjectKeyId), tag.octetString)
   return { subject, keyId, key: createPrivateKey(privateKey), notAfter: notAfterOf(pem) }
 }
-
-/** Signs its own certificate. */
-export const selfSigner = (subject: Buffer, privateKey: string): Signer => ({
-  subject,
-  keyId: keyIdOf(publicKeyOf(privateKey)),
-  key: createPrivateKey(privateKey),
-})
 
 /** DER of the SubjectPublicKeyInfo. */
 export const publicKeyOf = (privateKey: string): Buffer =>
@@ -122,42 +116,29 @@ export interface Contents {
 
 const version3 = encode(0xa0, encode(tag.integer, Buffer.from([2])))
 
-interface SignatureKind {
-  /** The AlgorithmIdentifier. */
-  readonly algorithm: Element
-  /** The name in node:crypto. null: the algorithm implies it. */
-  readonly digest: string | null
+/** How an authority signs, by the curve of its key, or its kind. */
+const signatureIds: Readonly<Record<string, string>> = {
+  rsa: '1.2.840.113549.1.1.11',
+  prime256v1: '1.2.840.10045.4.3.2',
+  secp384r1: '1.2.840.10045.4.3.3',
+  secp521r1: '1.2.840.10045.4.3.4',
+  ed25519: '1.3.101.112',
 }
 
-const ecdsa = (id: string, digest: string): SignatureKind => ({ algorithm: sequence(objectId(id)), digest })
-const rsa: SignatureKind = {
-  algorithm: sequence(objectId('1.2.840.113549.1.1.11'), encode(tag.null)),
-  digest: 'sha256',
-}
-const ed25519: SignatureKind = { algorithm: sequence(objectId('1.3.101.112')), digest: null }
-const byCurve: Readonly<Record<string, SignatureKind>> = {
-  prime256v1: ecdsa('1.2.840.10045.4.3.2', 'sha256'),
-  secp384r1: ecdsa('1.2.840.10045.4.3.3', 'sha384'),
-  secp521r1: ecdsa('1.2.840.10045.4.3.4', 'sha512'),
-}
-
-/** How an authority signs, by its key. */
-function signatureKindOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): SignatureKind {
-  const kind =
-    asymmetricKeyType === 'rsa'
-      ? rsa
-      : asymmetricKeyType === 'ed25519'
-        ? ed25519
-        : byCurve[asymmetricKeyDetails?.namedCurve ?? '']
-  if (!kind) throw new Error('an authority must have an RSA, P-256, P-384, P-521 or Ed25519 key')
-  return kind
+function signatureOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject) {
+  const id = signatureIds[asymmetricKeyDetails?.namedCurve ?? asymmetricKeyType ?? '']
+  const scheme = id === undefined ? undefined : signatureSchemeOf({ id, parameters: undefined })
+  if (id === undefined || !scheme)
+    throw new Error('an authority must have an RSA, P-256, P-384, P-521 or Ed25519 key')
+  const parameters = asymmetricKeyType === 'rsa' ? [encode(tag.null)] : []
+  return { algorithm: sequence(objectId(id), ...parameters), digest: scheme.digest }
 }
 
 /** PEM of a certificate. */
 export async function signCertificate(signer: Signer, contents: Contents): Promise<string> {
   const { subject, publicKey, extensions } = contents
   const validity = within(contents.validity, signer.notAfter)
-  const { algorithm, digest } = signatureKindOf(signer.key)
+  const { algorithm, digest } = signatureOf(signer.key)
   const toBeSigned = sequence(
     version3,
     encode(tag.integer, newSerialNumber()),

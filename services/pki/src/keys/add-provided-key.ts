@@ -1,25 +1,24 @@
-import { createHash, createPrivateKey, X509Certificate } from 'node:crypto'
+import { createHash, X509Certificate } from 'node:crypto'
 import type { RowChange } from '@overlay/store/change-log'
 import type { Tx } from '@overlay/store/postgres'
-import { fingerprintOfPem, isSameKey, trustDomainOf } from '@overlay/x509'
+import { isIssuedBy, isSameKey, trustDomainOf } from '@overlay/x509'
 import { type KeyRole, keyOf } from '../domain/planned-key.js'
 import { remove } from '../store/key-states.js'
 import { addKey, type Key, replaceCertificate } from '../store/keys.js'
-import { addTokenKey, type NewTokenKey } from '../store/token-keys.js'
+import { addTokenKey } from '../store/token-keys.js'
 import type { AllKeys } from './all-keys.js'
-import { pathOf } from './certificate-path.js'
 import { KeyRefused } from './key-refused.js'
 import { tokenKeyOf } from './new-keys.js'
 import { crossCertificate, type StepDeps } from './steps.js'
 import { trustDomainFor } from './trust-domain.js'
 
-/** A key that the operator provides. Its strength, purposes and dates have been checked. */
+/** A key that the operator provides, with its certificate and path, which have been checked. */
 export interface ProvidedKey {
   /** PKCS#8, PEM. */
   readonly privateKey: string
   /** PEM. Undefined: keys of tokens have none. */
   readonly certificate: string | undefined
-  /** PEM of the authorities above, up to the root. */
+  /** PEM of the authorities above, the root last. Empty: it is a root, or a key of tokens. */
   readonly chain: readonly string[]
 }
 
@@ -42,7 +41,7 @@ async function addProvidedTokenKey(
   { privateKey }: ProvidedKey,
   { keySecret, now }: StepDeps,
 ): Promise<readonly RowChange[]> {
-  const key = rsaKeyOf(privateKey)
+  const key = tokenKeyOf(privateKey)
   const same = tokens.find(({ id }) => id === key.id)
   if (same) return refuseRetired(same.state, 'token')
   const next = keyOf(tokens, 'token', 'next')
@@ -52,23 +51,15 @@ async function addProvidedTokenKey(
   ]
 }
 
-function rsaKeyOf(privateKey: string): NewTokenKey {
-  if (createPrivateKey(privateKey).asymmetricKeyType !== 'rsa')
-    throw new KeyRefused('unusable', 'tokens are signed with RS256: the key must be an RSA key')
-  return tokenKeyOf(privateKey)
-}
-
 async function addProvidedKey(
   tx: Tx,
   { certified }: AllKeys,
   role: Key['role'],
-  { privateKey, certificate = '', chain }: ProvidedKey,
+  { privateKey, certificate: pem = '', chain }: ProvidedKey,
   deps: StepDeps,
 ): Promise<readonly RowChange[]> {
-  const pem = withNewline(certificate)
-  if (!new X509Certificate(pem).checkPrivateKey(createPrivateKey(privateKey)))
-    throw new KeyRefused('unusable', 'the private key does not fit the certificate')
-  const { between, root } = pathOf(pem, chain.map(withNewline), certified)
+  const between = chain.slice(0, -1)
+  const root = chain.at(-1)
   const chainText = between.join('')
   const same = certified.find((key) => key.role === role && hasSameKey(key.pem, pem))
   if (same && (same.state === 'retired' || (same.pem === pem && same.chain === chainText)))
@@ -77,7 +68,7 @@ async function addProvidedKey(
   const changes: RowChange[] = []
   const next = keyOf(certified, role, 'next')
   if (!same && next) changes.push(await remove(tx, next))
-  if (root !== undefined && !isTrusted(root, certified))
+  if (root !== undefined && !leadsToRoot(between.at(-1) ?? pem, certified))
     changes.push(...(await addRoot(tx, certified, root, role === 'signing' ? 'next' : 'retired', deps)))
   if (same) return [...changes, await replaceCertificate(tx, same, pem, chainText)]
   const isAuthority = role !== 'server'
@@ -112,13 +103,11 @@ function refuseRetired(state: Key['state'], role: KeyRole): readonly RowChange[]
   return []
 }
 
-const isTrusted = (root: string, certified: readonly Key[]): boolean =>
-  certified.some((key) => fingerprintOfPem(key.pem) === fingerprintOfPem(root))
+const leadsToRoot = (pem: string, certified: readonly Key[]): boolean =>
+  certified.some((key) => key.role === 'root' && isIssuedBy(pem, key.pem))
 
 const hasSameKey = (pem: string, other: string): boolean =>
   isSameKey(new X509Certificate(pem).publicKey, new X509Certificate(other).publicKey)
-
-const withNewline = (pem: string): string => `${pem.trim()}\n`
 
 /**
  * wire: what a network with these keys is called: after the first SPIFFE id on the way from the certificate of the servers,
@@ -129,24 +118,13 @@ export function trustDomainFrom(
   provided: readonly { readonly role: KeyRole; readonly material: ProvidedKey }[],
 ): { readonly id?: string | undefined; readonly digest?: string | undefined } {
   const pathFor = (role: KeyRole): readonly string[] => {
-    const material = provided.find((key) => key.role === role)?.material
-    return material ? wholePathOf(material) : []
+    const { certificate, chain = [] } = provided.find((key) => key.role === role)?.material ?? {}
+    return certificate === undefined ? [] : [certificate, ...chain]
   }
   const [server, signing] = [pathFor('server'), pathFor('signing')]
   const root = signing.at(-1)
   return {
     id: [...server, ...signing].map(trustDomainOf).find((domain) => domain !== undefined),
     digest: root && createHash('sha1').update(new X509Certificate(root).raw).digest('hex'),
-  }
-}
-
-/** The certificate first, the root last. Empty: it leads to no root, for which the key is refused. */
-function wholePathOf({ certificate = '', chain }: ProvidedKey): readonly string[] {
-  try {
-    const { between, root } = pathOf(certificate, chain, [])
-    return [certificate, ...between, ...(root === undefined ? [] : [root])]
-  } catch (err) {
-    if (err instanceof KeyRefused) return []
-    throw err
   }
 }

@@ -3,7 +3,7 @@ export class KeyRefused extends Error {
   override readonly name = 'KeyRefused'
 
   constructor(
-    readonly reason: 'unknown' | 'none' | 'exists' | 'active' | 'not-published' | 'outstanding' | 'unusable',
+    readonly reason: 'unknown' | 'none' | 'exists' | 'active' | 'not-published' | 'outstanding',
     message: string,
   ) {
     super(message)

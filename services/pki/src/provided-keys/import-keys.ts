@@ -3,7 +3,6 @@ import type { Logger } from 'pino'
 import { tokenKeyOf } from '../keys/new-keys.js'
 import { type KeyDeps, listKeys, prepareProvidedKeys } from '../keys/operations.js'
 import type { ProvidedSource } from './key-sources.js'
-import { ProvidedKeyError } from './read-key-files.js'
 import type { CheckedKey } from './read-provided-key.js'
 
 export interface ImportDeps extends KeyDeps {
@@ -35,8 +34,7 @@ export async function importProvidedKeys(
 
 /**
  * Adds keys to the network: as active keys where there are none yet, otherwise as next ones. A newer certificate of
- * a key that is there replaces the former one. A key that has been retired stays so, with a warning. Throws
- * ProvidedKeyError if the network cannot use a key.
+ * a key that is there replaces the former one. A key that has been retired stays so, with a warning.
  */
 export async function importKeys(deps: ImportDeps, checked: readonly CheckedSource[]): Promise<void> {
   const { log } = deps
@@ -44,11 +42,9 @@ export async function importKeys(deps: ImportDeps, checked: readonly CheckedSour
     for (const detail of key.warnings)
       log.warn({ role: source.role, detail }, 'provided key accepted with a warning')
   const provided = checked.map(({ source, key }) => ({ role: source.role, material: key }))
-  await prepareProvidedKeys(deps, provided, (at, { reason, message }) => {
+  await prepareProvidedKeys(deps, provided, (at, { message }) => {
     const source = checked[at]?.source
-    const where = `${source?.names.path} ${source?.path}`
-    if (reason !== 'exists') throw new ProvidedKeyError(where, message, 'provide another key')
-    log.warn({ role: source?.role, detail: `${where}: ${message}` }, 'provided key not used')
+    log.warn({ role: source?.role, detail: `${source?.names.path} ${source?.path}: ${message}` }, 'provided key not used')
   })
 }
 

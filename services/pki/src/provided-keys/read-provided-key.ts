@@ -1,5 +1,5 @@
 import { createPublicKey, type X509Certificate } from 'node:crypto'
-import { isSameKey, pemOf } from '@overlay/x509'
+import { hasIssued, isSameKey, pemOf } from '@overlay/x509'
 import { buildChain } from '../domain/build-chain.js'
 import { onOneLine } from '../domain/describe-key.js'
 import type { KeyRole } from '../domain/planned-key.js'
@@ -84,7 +84,7 @@ const checks: Readonly<Record<KeyRole, (material: Material, options: CheckOption
     const chain = chainOf(material, now)
     checkAuthorities(chain.slice(1), where, now)
     return {
-      ...pemsOf(chain),
+      ...pemsOf(chain, where),
       warnings: isP256(material.privateKey)
         ? [
             `${material.where}: clients with C SDKs before 0.32 cannot verify enrollment tokens that a P-256 key signs: use RSA if you have such clients`,
@@ -102,7 +102,7 @@ const checks: Readonly<Record<KeyRole, (material: Material, options: CheckOption
 function authorityOf(chain: Chain, where: string, now: Date): Checked {
   checkAuthorities(chain, where, now)
   checkSigner({ certificate: chain[0], where })
-  return { ...pemsOf(chain), warnings: [] }
+  return { ...pemsOf(chain, where), warnings: [] }
 }
 
 type Chain = readonly [Material['certificates'][number], ...Material['certificates']]
@@ -146,7 +146,14 @@ function matching({ privateKey, certificates, authorities, where, certificatesWh
       )
 }
 
-const pemsOf = ([certificate, ...above]: Chain) => ({
-  certificate: pemOf(certificate.raw),
-  chain: above.map(({ raw }) => pemOf(raw)),
-})
+function pemsOf(chain: Chain, where: string) {
+  const misnamed = chain.find((one, at) => !hasIssued(chain[at + 1] ?? one, one))
+  if (misnamed)
+    throw new ProvidedKeyError(
+      where,
+      `the certificate of ${subjectOf(misnamed)} names another key of its issuer`,
+      'issue it again',
+    )
+  const [certificate, ...above] = chain
+  return { certificate: pemOf(certificate.raw), chain: above.map(({ raw }) => pemOf(raw)) }
+}
