@@ -1,13 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import {
-  type EncodedMessage,
-  encodeFrame,
-  type FrameDecoder,
-  type FrameLimits,
-  frameDecoder,
-  withSequence,
-} from './frame.js'
+import { encodeFrame, type FrameDecoder, type FrameLimits, frameDecoder } from './frame.js'
 import { decodeInt32, encodeBool, encodeInt32 } from './headers.js'
 import { startHeartbeats } from './heartbeats.js'
 import { openInbox } from './inbox.js'
@@ -36,7 +29,7 @@ import { pendingRequests } from './pending-requests.js'
 /** A connection over which both sides send messages, and requests that the other side answers. */
 export interface Channel {
   /** Queues a message. Nothing happens if the channel is closed. */
-  send(message: Outgoing | EncodedMessage): void
+  send(message: Outgoing): void
   /** Sends a request and returns its reply. Throws ChannelClosed, or ReplyTimeout after `timeoutMs`. */
   request(message: Outgoing, timeoutMs: number): Promise<Message>
   /** Sends the answer to a request. */
@@ -147,14 +140,9 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
     if (!isReading && !inbox.isFull()) read()
   }
 
-  function nextSequence(): number {
-    sequence = sequence === 0x7fffffff ? 1 : sequence + 1
-    return sequence
-  }
-
-  function write(...parts: readonly Buffer[]): void {
+  function write(frame: Buffer): void {
     joinTurn()
-    for (const part of parts) socket.write(part, written)
+    socket.write(frame, written)
     if (socket.writableLength > maxQueuedBytes) close('the peer does not read')
   }
 
@@ -165,32 +153,32 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
     drains = undefined
   }
 
-  function sendMessage(type: number, headers: Headers, body: Uint8Array): number {
-    const own = nextSequence()
+  /** Returns its sequence. */
+  function sendMessage({ type, headers = noHeaders, body = noBody }: Outgoing): number {
+    sequence = sequence === 0x7fffffff ? 1 : sequence + 1
+    const own = sequence
     const due = heartbeats.take()
     write(encodeFrame(type, own, due.length > 0 ? [...headers, ...due] : headers, body))
     return own
   }
 
-  function send(message: Outgoing | EncodedMessage): void {
-    if (closing.signal.aborted) return
-    if ('frame' in message) write(...withSequence(message, nextSequence()))
-    else sendMessage(message.type, message.headers ?? noHeaders, message.body ?? noBody)
+  function send(message: Outgoing): void {
+    if (!closing.signal.aborted) sendMessage(message)
   }
 
-  function reply(to: Message, { type, headers = noHeaders, body = noBody }: Outgoing): void {
+  function reply(to: Message, answer: Outgoing): void {
     if (closing.signal.aborted) return
     const reflected = [...to.headers].filter(([key]) => isReflected(key))
     const replyFor = [headerKey.replyFor, encodeInt32(to.sequence)] as const
-    sendMessage(type, new Map([...reflected, ...headers, replyFor]), body)
+    const headers = new Map([...reflected, ...(answer.headers ?? noHeaders), replyFor])
+    sendMessage({ ...answer, headers })
   }
 
   async function request(message: Outgoing, timeoutMs: number): Promise<Message> {
     closing.signal.throwIfAborted()
-    const { type, headers = noHeaders, body = noBody } = message
-    const own = sendMessage(type, headers, body)
+    const own = sendMessage(message)
     closing.signal.throwIfAborted()
-    return requests.add(own, type, timeoutMs)
+    return requests.add(own, message.type, timeoutMs)
   }
 
   async function drained(): Promise<void> {

@@ -1,9 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { cut, cuts, message } from '../testing/arbitraries.js'
-import { decodeChunks, decodeOne } from '../testing/frames.js'
+import { decodeChunks } from '../testing/frames.js'
 import { goldenFrames } from '../testing/golden-frames.js'
-import { encodeMessage, withSequence } from './frame.js'
 import { encodeFrame, type FrameDecoder, frameDecoder, MalformedFrame, type Message } from './index.js'
 import { HELLO_LIMITS, MESSAGE_LIMITS } from './limits.js'
 
@@ -24,16 +23,6 @@ test('a stream of single bytes decodes', () => {
   const stream = Buffer.concat(Object.values(goldenFrames).map((hex) => Buffer.from(hex, 'hex')))
   const single = Array.from(stream, (byte) => Buffer.from([byte]))
   expect(decodeChunks(single)).toHaveLength(Object.keys(goldenFrames).length)
-})
-
-test('an encoded message gets the sequence of each channel, with or without a copy of its body', () => {
-  for (const size of [0, 100, 20_000]) {
-    const outgoing = { type: 7, headers: new Map([[9, Buffer.from('x')]]), body: Buffer.alloc(size, 1) }
-    const encoded = encodeMessage(outgoing)
-    const [first, second] = [1, 2].map((sequence) => Buffer.concat(withSequence(encoded, sequence)))
-    expect(first && decodeOne(first)).toEqual({ ...outgoing, sequence: 1 })
-    expect(second && decodeOne(second)).toEqual({ ...outgoing, sequence: 2 })
-  }
 })
 
 const frame = (headers: number, body: number): Buffer => {

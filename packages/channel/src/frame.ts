@@ -1,5 +1,5 @@
-import { MAX_COPIED_BYTES, MAX_HEADERS } from './limits.js'
-import type { Headers, Message, Outgoing } from './message.js'
+import { MAX_HEADERS } from './limits.js'
+import type { Headers, Message } from './message.js'
 
 /** Bytes that are not a frame, or a frame beyond the limits. */
 export class MalformedFrame extends Error {
@@ -43,28 +43,6 @@ export function encodeFrame(
   }
   frame.set(body, at)
   return frame
-}
-
-/** A message that is encoded once and sent over many channels. */
-export interface EncodedMessage {
-  /** Each channel adds its sequence to a copy. */
-  readonly frame: Buffer
-}
-
-const NO_SEQUENCE = 0
-const noHeaders: Headers = new Map()
-const noBody = Buffer.alloc(0)
-
-export const encodeMessage = ({ type, headers = noHeaders, body = noBody }: Outgoing): EncodedMessage => ({
-  frame: encodeFrame(type, NO_SEQUENCE, headers, body),
-})
-
-/** The parts of the frame with its sequence, to write one after the other. */
-export function withSequence({ frame }: EncodedMessage, sequence: number): Buffer[] {
-  const copiedBytes = frame.length <= MAX_COPIED_BYTES ? frame.length : START_BYTES
-  const start = Buffer.from(frame.subarray(0, copiedBytes))
-  start.writeInt32LE(sequence, SEQUENCE_AT)
-  return copiedBytes === frame.length ? [start] : [start, frame.subarray(copiedBytes)]
 }
 
 /** Cuts a stream of bytes into messages. A body that is left out is not kept: its bytes are dropped as they come. */

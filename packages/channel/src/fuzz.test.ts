@@ -11,7 +11,6 @@ import {
   decodeTextList,
   decodeTextMap,
   decodeUint32,
-  decodeUint64,
   decodeVersion,
   MalformedFrame,
   MalformedHeader,
@@ -26,7 +25,6 @@ const decoders = [
   decodeTextList,
   decodeTextMap,
   decodeUint32,
-  decodeUint64,
   decodeVersion,
 ]
 

@@ -8,7 +8,6 @@ import {
   decodeTextList,
   decodeTextMap,
   decodeUint32,
-  decodeUint64,
   decodeVersion,
   encodeBool,
   encodeBytesMap,
@@ -49,7 +48,9 @@ test.each([
   codec('a boolean', fc.boolean(), encodeBool, decodeBool),
   codec('an int32', fc.integer(), encodeInt32, decodeInt32),
   codec('a uint32', uint32, encodeUint32, decodeUint32),
-  codec('a uint64', fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), encodeUint64, decodeUint64),
+  codec('a uint64', fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), encodeUint64, (bytes) =>
+    bytes.readBigUInt64LE(),
+  ),
   codec('a list of texts', fc.array(text, { maxLength: 128 }), encodeTextList, decodeTextList),
   codec('a map of bytes', map(uint32, bytes), encodeBytesMap, decodeBytesMap),
   codec('a map of texts', map(text, text), encodeTextMap, decodeTextMap),
@@ -66,7 +67,6 @@ const strings = (count: number, size = 1): string[] =>
 
 test.each([
   ['a number of the wrong size', () => decodeUint32(Buffer.alloc(3))],
-  ['a long number of the wrong size', () => decodeUint64(Buffer.alloc(4))],
   ['text that is not UTF-8', () => decodeText(Buffer.from([0xff]))],
   ['text in a list that is not UTF-8', () => decodeTextList(Buffer.from([1, 0, 0, 0, 1, 0, 0, 0, 0xff]))],
   ['an empty list without a count', () => decodeTextList(Buffer.alloc(0))],

@@ -44,11 +44,6 @@ export function encodeUint64(value: bigint): Buffer {
   return bytes
 }
 
-export function decodeUint64(value: Buffer): bigint {
-  if (value.length !== 8) throw new MalformedHeader(`${value.length} bytes for 64 bits`)
-  return value.readBigUInt64LE()
-}
-
 export function encodeTextList(texts: readonly string[]): Buffer {
   return entries(
     texts.length,

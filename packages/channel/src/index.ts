@@ -1,9 +1,7 @@
 export * from './bounded-decode.js'
 export * from './channel.js'
 export {
-  type EncodedMessage,
   encodeFrame,
-  encodeMessage,
   type FrameDecoder,
   type FrameLimits,
   frameDecoder,

@@ -13,9 +13,6 @@ export const MAX_ENTRIES = 128
 /** Of such an entry. */
 export const MAX_ENTRY_BYTES = 8192
 
-/** A larger frame that is sent over many channels shares its bytes. */
-export const MAX_COPIED_BYTES = 16 * 1024
-
 /** A peer that has not taken more bytes loses its channel. Several times the largest message. */
 export const MAX_QUEUED_BYTES = 32 * 1024 * 1024
 

@@ -7,23 +7,18 @@ export const ctrlType = {
   route: 1005,
   unroute: 1006,
   metrics: 1007,
-  togglePipeTraces: 1008,
-  traceEvent: 1010,
   createTerminator: 1011,
   removeTerminator: 1012,
   inspectRequest: 1013,
   inspectResponse: 1014,
   /** Body: the reason. */
   circuitFailed: 1016,
-  validateTerminators: 1017,
   updateTerminator: 1018,
-  settings: 1020,
   /** Body: the circuit id. Headers: routeResultHeader. */
   routeResult: 1022,
   circuitConfirmation: 1034,
   routerLinks: 1035,
   verifyRouter: 1036,
-  updateCtrlAddresses: 1037,
   removeTerminators: 1038,
   quiesceRouter: 1039,
   dequiesceRouter: 1040,
@@ -186,13 +181,6 @@ export const tunnelHealthHeader = {
   terminatorId: 1022,
   /** Bool. */
   checkPassed: 1023,
-} as const
-
-/** Headers of edgeType.serverHello and edgeType.clientHello. */
-export const dataModelHeader = {
-  supported: 1024,
-  /** uint64 */
-  index: 1025,
 } as const
 
 /** Header of contentType.result: uint32, 1 if the controller was too busy. */

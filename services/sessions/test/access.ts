@@ -3,8 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   type Channel,
   ChannelClosed,
-  type EncodedMessage,
-  encodeMessage,
+  encodeFrame,
   frameDecoder,
   MESSAGE_LIMITS,
   type Message,
@@ -185,6 +184,9 @@ export interface TestRouter extends RouterChannel {
   stall(): () => void
 }
 
+const frameOf = ({ type, headers = new Map(), body = Buffer.alloc(0) }: Outgoing): Buffer =>
+  encodeFrame(type, 0, headers, body)
+
 export function testRouter(routerId = `router-${routerCount++ % everyRouter.length}`): TestRouter {
   const received: Message[] = []
   const closing = new AbortController()
@@ -192,9 +194,9 @@ export function testRouter(routerId = `router-${routerCount++ % everyRouter.leng
   const never = new AbortController().signal
   let taking: Promise<void> = Promise.resolve()
   const channel: Partial<Channel> = {
-    send(message: Outgoing | EncodedMessage) {
+    send(message: Outgoing) {
       const decoder = frameDecoder()
-      decoder.push('frame' in message ? message.frame : encodeMessage(message).frame)
+      decoder.push(frameOf(message))
       const decoded = decoder.next(MESSAGE_LIMITS)
       if (decoded) received.push(decoded)
       arrived.ring()
@@ -295,7 +297,7 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
   })
   const message = (outgoing: Outgoing): Message => {
     const decoder = frameDecoder()
-    decoder.push(encodeMessage(outgoing).frame)
+    decoder.push(frameOf(outgoing))
     const decoded = decoder.next(MESSAGE_LIMITS)
     if (!decoded) throw new Error('no message')
     return decoded

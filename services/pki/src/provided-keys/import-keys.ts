@@ -44,7 +44,10 @@ export async function importKeys(deps: ImportDeps, checked: readonly CheckedSour
   const provided = checked.map(({ source, key }) => ({ role: source.role, material: key }))
   await prepareProvidedKeys(deps, provided, (at, { message }) => {
     const source = checked[at]?.source
-    log.warn({ role: source?.role, detail: `${source?.names.path} ${source?.path}: ${message}` }, 'provided key not used')
+    log.warn(
+      { role: source?.role, detail: `${source?.names.path} ${source?.path}: ${message}` },
+      'provided key not used',
+    )
   })
 }
 

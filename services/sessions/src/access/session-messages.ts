@@ -1,9 +1,7 @@
 import {
   ApiSessionRemoved,
   ApiSessionUpdated,
-  type EncodedMessage,
   edgeType,
-  encodeMessage,
   type Outgoing,
   SessionRemoved,
 } from '@overlay/channel'
@@ -84,11 +82,11 @@ const tokensOf = (some: readonly EndedSession[]): string[] => some.map(({ token 
 const idsOf = (some: readonly EndedSession[]): string[] => some.map(({ id }) => id)
 
 interface Sent {
-  readonly message: EncodedMessage
+  readonly message: Outgoing
   readonly to: Routers
 }
 
-/** Sends messages to many routers, in order, each encoded once. With many of them other work has its turn in between. */
+/** Sends messages to many routers, in order, each body encoded once. With many of them other work has its turn in between. */
 function openBroadcast(routers: () => Iterable<RouterChannel>) {
   const queue: (Sent | (() => void))[] = []
   let isRunning = false
@@ -119,7 +117,7 @@ function openBroadcast(routers: () => Iterable<RouterChannel>) {
   return {
     /** To those of the routers that are connected. */
     send(message: Outgoing, to: Routers): void {
-      queue.push({ message: encodeMessage(message), to })
+      queue.push({ message, to })
       start()
     },
     /** Called when all messages before it have been handed to the channels. */
