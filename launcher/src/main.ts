@@ -1,4 +1,3 @@
-import { releaseMemoryAtRest } from '@overlay/process'
 import { runCommand } from './commands/run-command.js'
 import { readArguments, usage } from './product/arguments.js'
 import { startProduct } from './product/start-product.js'
@@ -20,7 +19,6 @@ async function run(): Promise<void> {
   const product = await Promise.race([startProduct(settings, layout, print), signal])
   if (typeof product === 'string') process.exit(130)
   console.log(await welcome(settings, product, { isTerminal: process.stdout.isTTY }))
-  releaseMemoryAtRest()
   print(`${await signal}, stopping`)
   await product.stop()
   print('stopped')

@@ -21,19 +21,10 @@ export const OPS_CONNECTIONS = 200
 /** Open files that are reserved for logs, databases and other processes. */
 export const RESERVED_FILES = 200
 
-// Stop, memory, event loop
+// Stop, event loop
 
 /** A stop takes no longer. Orchestrators must wait longer before they kill the process. */
 export const STOP_MS = 20_000
-
-/** Between two looks at whether the process is at rest. */
-export const REST_CHECK_MS = 10_000
-
-/** CPU milliseconds within REST_CHECK_MS of a process that has nothing to do. */
-export const REST_CPU_MS = 300
-
-/** Old objects from which a collection takes too long: it stops the process for up to 1 ms per MiB. */
-export const MAX_OLD_BYTES = 64 * 1024 * 1024
 
 /** Between two measurements of the event loop, at rest and at work. */
 export const LAG_REST_MS = 1000
