@@ -84,6 +84,3 @@ export const EPHEMERAL_PORT = 32_768
 
 /** Of `npm run audit`: a condition that no index serves reads the whole table. */
 export const AUDIT_READ_MS = 600_000
-
-/** The status names a queue that has refused tasks within this time. */
-export const QUEUE_RECENT_MS = 600_000

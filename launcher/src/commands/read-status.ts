@@ -10,7 +10,6 @@ import { askOps, isHealthy, problemsIn, readinessOf, worstState } from '../proce
 import { labelIn, samplesOf } from '../processes/prometheus-text.js'
 import type { LauncherSettings } from '../settings/settings.js'
 import { exists, ignoreMissing } from '../system/files.js'
-import { type FullQueue, fullQueuesIn, type Outstanding, outstandingIn } from './read-progress.js'
 
 /** The state of an installation. Times are in ISO 8601. */
 export interface Status {
@@ -27,10 +26,6 @@ export interface Status {
   readonly certificates: readonly Certificate[]
   /** Keys that need the operator, and why. Known while the product runs. */
   readonly keyConcerns?: readonly KeyConcern[]
-  /** Empty: each process has applied all changes of the others. Known while the product runs. */
-  readonly outstandingChanges?: readonly Outstanding[]
-  /** Known while the product runs. */
-  readonly fullQueues?: readonly FullQueue[]
   readonly lastSnapshot?: Saved
   readonly lastBackup?: Saved
 }
@@ -87,7 +82,6 @@ async function readRunning({
     return { ...record, ready: its.ready, problems: problemsIn(its) }
   })
   const text = metrics.join('\n')
-  const named = records.map(({ name }, at) => ({ name, text: metrics[at] ?? '' }))
   const areHealthy = readiness.every(isHealthy)
   return {
     state: metricsAddress === undefined ? 'starting' : areHealthy ? 'healthy' : 'unhealthy',
@@ -97,8 +91,6 @@ async function readRunning({
     routersConnected: samplesOf(text, 'overlay_routers_connected').reduce((sum, { value }) => sum + value, 0),
     certificates: certificatesIn(text),
     keyConcerns: keyConcernsIn(text, Date.now()),
-    outstandingChanges: outstandingIn(named),
-    fullQueues: fullQueuesIn(named, Date.now()),
   }
 }
 

@@ -33,13 +33,10 @@ export function statusText(status: Status, now: Date): string {
         status.bus === 'ok' || status.bus === 'unknown' ? status.bus : `${status.bus}: changes arrive later`,
       ])
   }
-  if (status.outstandingChanges) rows.push(['changes', changesText(status.outstandingChanges)])
   for (const { role, expiresAt } of certificates)
     rows.push(['certificate', `${role}: ${daysUntil(expiresAt, now)} (${expiresAt.slice(0, 10)})`])
   for (const { role, problem } of status.keyConcerns ?? [])
     rows.push(['ATTENTION', `${role} key: ${problem}: npm run keys`])
-  for (const { process, queue, lastRefusedAt } of status.fullQueues ?? [])
-    rows.push(['ATTENTION', `queue ${queue} of ${process} was full ${since(lastRefusedAt)} ago`])
   if (state !== 'none') {
     rows.push(['last backup', saved(status.lastBackup, 'none: npm run backup')])
     rows.push(['last snapshot', saved(status.lastSnapshot, 'none')])
@@ -55,13 +52,6 @@ function stopText(
   if (stoppedAt !== undefined) return `${since(stoppedAt)} ago`
   return `without an orderly stop; started ${since(startedAt)} ago`
 }
-
-const changesText = (outstanding: NonNullable<Status['outstandingChanges']>): string =>
-  outstanding.length === 0
-    ? 'all applied'
-    : outstanding
-        .map(({ process, schema, changes }) => `${process}: ${changes} of ${schema} outstanding`)
-        .join(', ')
 
 function processTable(processes: readonly ProcessStatus[], since: (time: string) => string): string[] {
   const lines = processes.map(({ name, pid, startedAt, restarts, ready, problems }) => {
