@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { access, chmod, cp, readdir, readFile, realpath, rename, rm, symlink } from 'node:fs/promises'
+import { chmod, cp, readdir, readFile, realpath, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
 import { promisify } from 'node:util'
@@ -13,54 +13,26 @@ export interface Binaries {
 }
 
 /**
- * The first Postgres that `account` can run: the embedded package, else one of the system.
- * @param cache the directory for a copy of the embedded package, if `account` cannot reach its installation
+ * The Postgres of the embedded package.
+ * @param cache the directory for a copy of the package, if `account` cannot reach its installation
  */
 export async function findPostgres(account: Account, cache: string): Promise<Binaries> {
-  const unusable: string[] = []
-  for await (const directory of candidates(account, cache)) {
-    const version = await versionOf(directory, account)
-    if (version !== undefined) return { directory, version }
-    unusable.push(directory)
-  }
+  const embedded = await embeddedPackage()
+  const directory = embedded && join(await usable(embedded, account, cache), 'bin')
+  const version = directory && (await versionOf(directory, account))
+  if (version) return { directory, version }
   throw new Error(
-    `no Postgres found (tried ${unusable.join(', ')}): set DATABASE_URL to the address of a server, ` +
-      'or install with optional dependencies to get the embedded one (Linux with glibc 2.27 or newer, macOS), ' +
-      "or install Postgres 15 or newer with the system's package manager",
+    `${directory ? `the Postgres in ${directory} does not run` : 'no embedded Postgres found'}: set DATABASE_URL to the address of a server, ` +
+      'or install with optional dependencies (Linux with glibc 2.27 or newer, macOS)',
   )
 }
 
-async function* candidates(account: Account, cache: string): AsyncGenerator<string> {
-  const embedded = await embeddedPackage()
-  if (embedded) yield join(await usable(embedded, account, cache), 'bin')
-  for (const [parent, pattern, rest] of versioned) {
-    const names = await readdir(parent).catch(() => [])
-    const versions = names
-      .flatMap((name) => pattern.exec(name)?.[1] ?? [])
-      .sort((a, b) => Number(b) - Number(a))
-    for (const version of versions) {
-      const name = names.find((name) => pattern.exec(name)?.[1] === version)
-      if (name) yield join(parent, name, rest)
-    }
-  }
-  yield* ['/usr/local/pgsql/bin', '/usr/local/bin', '/usr/bin']
-}
-
-const versioned = [
-  ['/usr/lib/postgresql', /^(\d+)$/, 'bin'], // Debian
-  ['/usr/libexec', /^postgresql(\d+)$/, ''], // Alpine
-  ['/usr', /^pgsql-(\d+)$/, 'bin'], // RPMs
-  ['/opt/homebrew/opt', /^postgresql@(\d+)$/, 'bin'],
-] as const
-
-/** Undefined if there is no Postgres, if it is for another C library, or if `account` cannot reach it. */
+/** Undefined if it is for another C library, or if `account` cannot reach it. */
 const versionOf = (directory: string, account: Account): Promise<string | undefined> =>
-  access(join(directory, 'initdb'))
-    .then(() => promisify(execFile)(join(directory, 'postgres'), ['--version'], { ...account, cwd: '/' }))
-    .then(
-      ({ stdout }) => /\d[\d.]*/.exec(stdout)?.[0],
-      () => undefined,
-    )
+  promisify(execFile)(join(directory, 'postgres'), ['--version'], { ...account, cwd: '/' }).then(
+    ({ stdout }) => /\d[\d.]*/.exec(stdout)?.[0],
+    () => undefined,
+  )
 
 /** The folder `native` of the platform's package, if it is installed. */
 async function embeddedPackage(): Promise<string | undefined> {
