@@ -146,7 +146,6 @@ export function fakes(): Fakes {
       more: false,
       after: undefined,
       ageMs: 0,
-      oversized: [],
     }),
     reach: async () => ({}),
     row: () => emptyStream(),
@@ -155,7 +154,7 @@ export function fakes(): Fakes {
       while (!signal.aborted) {
         const changes = (logs.get(schema) ?? []).filter(({ number }) => number > sent)
         sent = heads.get(schema) ?? 0
-        yield { upto: at(sent), changes, more: false, after: undefined, ageMs: 0, oversized: [] }
+        yield { upto: at(sent), changes, more: false, after: undefined, ageMs: 0 }
         await nextMessage(schema, signal)
       }
     },

@@ -36,7 +36,7 @@ export function followChanges(
       if (timeline !== undefined && timeline !== head.timeline) writePositions.forget(schema, timeline)
       timeline = head.timeline
       at = head
-      yield { upto: at, changes: [], more: false, after: undefined, ageMs: 0, oversized: [] }
+      yield { upto: at, changes: [], more: false, after: undefined, ageMs: 0 }
     }
     try {
       yield* owner.watch({ after: at, gatherMs: GATHER_MS, kinds: [...effects.kinds] }, context)
@@ -45,12 +45,11 @@ export function followChanges(
       throw err
     }
   }
-  const hear = ({ upto, changes, more, oversized }: ChangesMessage): Positions | null => {
+  const hear = ({ upto, changes, more }: ChangesMessage): Positions | null => {
     const next = upto ?? at
     const seen = next ? { [schema]: next } : {}
     at = undefined // until the message is applied: what fails half leads to a restart
     if (changes.length > 0) effects.apply(changes, seen)
-    if (oversized.length > 0) effects.restart(seen) // the message does not name the identities of these rows
     at = next
     return at && !more ? { [schema]: at } : null
   }

@@ -1,5 +1,3 @@
-import { MESSAGE_LIMIT_BYTES } from '@overlay/rpc'
-
 /**
  * Milliseconds between two reads of the end of the change log in the database, and so between two heartbeats on each
  * stream of changes. Notifications are faster, but may be lost. Must be well below FRESH_MS.
@@ -30,9 +28,6 @@ export const POSITION_MS = 100
 /** Milliseconds in which changes share a message to a follower. Far below what a revocation may take. */
 export const GATHER_MS = 20
 
-/** Messages of the bus that are gathered at most: more are written before GATHER_MS has passed. */
-export const GATHERED_MESSAGES = 500
-
 /** Longest GATHER_MS that an owner grants. Must be below POLL_MS: messages without changes may not wait longer. */
 export const MOST_GATHER_MS = 500
 
@@ -42,12 +37,6 @@ export const MESSAGE_BYTES = 1024 * 1024
 
 /** Most bytes of one row in its change, as stored: a message that is not yet full has room for it. */
 export const MOST_CHANGE_BYTES = 4 * 1024 * 1024
-
-/** Most bytes of a row that a message carries. Above MOST_CHANGE_BYTES: earlier releases may have stored larger rows. */
-export const MOST_SENT_BYTES = MESSAGE_LIMIT_BYTES - 2 * MESSAGE_BYTES
-
-/** Most bytes of a row that a follower requests alone. */
-export const FOLLOWED_ROW_BYTES = 64 * 1024 * 1024
 
 /** Changes, and their characters, that one statement appends. */
 export const APPENDED_ROWS = 2000
@@ -201,10 +190,6 @@ export const IDS_PER_CALL = 500
 
 /** Milliseconds of such a call, while the load of a consumer waits. */
 export const IDS_CALL_MS = 30_000
-
-/** Texts of documents whose compact form is kept, and their most characters. */
-export const COMPACTED_TEXTS = 1000
-export const COMPACTED_CHARACTERS = 500
 
 /** Milliseconds of a read of the audit: a filter that no index serves reads the whole table. */
 export const AUDIT_READ_MS = 5000

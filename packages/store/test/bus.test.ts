@@ -105,21 +105,6 @@ test('a handler that fails is logged and called again', async () => {
   expect(lines.join()).toContain('handler is broken')
 })
 
-test('gathered messages are sent in order once they are many, and the rest when the bus is closed', async () => {
-  await using broker = await testBus()
-  await using other = await openBus(broker.url, log)
-  using inbox = received(other, 'x')
-  const bus = await openBus(broker.url, log)
-  other.publish('x', { n: -1 })
-  await until(() => expect(inbox.messages).toHaveLength(1)) // the subscription is in effect
-  const hourMs = 3_600_000
-  for (let n = 0; n < 502; n++) bus.publish('x', { n }, hourMs)
-  await until(() => expect(inbox.messages).toHaveLength(501))
-  await bus[Symbol.asyncDispose]()
-  await until(() => expect(inbox.messages).toHaveLength(503))
-  expect(inbox.messages).toEqual(Array.from({ length: 503 }, (_, i) => ({ n: i - 1 })))
-})
-
 test('closes while there is no server', async () => {
   await using broker = await testBus()
   await broker.stop()

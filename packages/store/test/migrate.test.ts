@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestDatabase, testDatabase } from '@overlay/launcher/testing'
@@ -46,84 +46,6 @@ const dropRole = (role: string) => admin.query(raw(`drop owned by ${role}; drop 
 test.each(services)('every migration of %s has a stamp of its own', async (service) => {
   const stamps = (await migrationsIn(migrations(service))).map((name) => name.slice(0, 17))
   expect(stamps).toEqual([...new Set(stamps)])
-})
-
-const bodyOf = (text: string): string => text.replace('-- Up Migration\n', '')
-
-/** The migrations of a service as earlier releases had them: in one folder, of which some are several files now. */
-async function earlierMigrations(service: string): Promise<string> {
-  const folder = await mkdtemp(join(work, 'earlier-'))
-  for (const one of migrations(service)) await cp(one, folder, { recursive: true })
-  const merge = async (name: string, part: string): Promise<void> => {
-    const [file, partFile] = [join(folder, `${name}.sql`), join(folder, `${part}.sql`)]
-    const [text, partText] = await Promise.all([readFile(file, 'utf8'), readFile(partFile, 'utf8')])
-    await writeFile(file, partText + bodyOf(text))
-    await rm(partFile)
-  }
-  await merge('20260112098000000_row-counts', '20260112097500000_row-count-parts')
-  if (service === 'identity') {
-    await merge('20260113090000000_policy-followed', '20260113080000000_deleted-entities')
-    await rename(join(folder, '20260112094100000_jobs.sql'), join(folder, '20260112094000000_jobs.sql'))
-  }
-  return folder
-}
-
-/** All that migrations make, as text without the name of the schema. */
-async function definitionOf(schema: string): Promise<readonly string[]> {
-  const { rows } = await admin.query<{ text: string }>(sql`
-    with here as (select oid from pg_namespace where nspname = ${schema})
-    select concat_ws(' ', 'column', c.relname, c.relpersistence, c.relacl, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-                     a.attidentity, a.attcollation::regcollation, pg_get_expr(d.adbin, d.adrelid),
-                     col_description(c.oid, a.attnum), obj_description(c.oid)) as text
-      from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0
-      left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
-     where c.relnamespace = (table here) and c.relkind in ('r', 'S')
-    union all select concat_ws(' ', 'constraint', conrelid::regclass, conname, pg_get_constraintdef(oid))
-      from pg_constraint where connamespace = (table here)
-    union all select concat_ws(' ', 'index', pg_get_indexdef(indexrelid))
-      from pg_index join pg_class c on c.oid = indexrelid where c.relnamespace = (table here)
-    union all select concat_ws(' ', 'function', pg_get_functiondef(oid), proacl)
-      from pg_proc where pronamespace = (table here)
-    union all select concat_ws(' ', 'trigger', pg_get_triggerdef(t.oid))
-      from pg_trigger t join pg_class c on c.oid = tgrelid
-     where c.relnamespace = (table here) and not tgisinternal
-     order by 1`)
-  return rows.map(({ text }) => text.replaceAll(schema, 'schema'))
-}
-
-test.each(services)(
-  'a schema %s of an earlier release runs nothing twice, and is like a new one',
-  async (service) => {
-    const [old, young] = [fresh(), fresh()]
-    await prepareSchemas(database.ownerUrl, [old, young])
-    const folder = await earlierMigrations(service)
-    await migrate(database.ownerUrl, old.schema, [folder])
-    await migrate(database.ownerUrl, old.schema, migrations(service))
-    await migrate(database.ownerUrl, young.schema, migrations(service))
-    expect(await definitionOf(old.schema)).toEqual(await definitionOf(young.schema))
-
-    const later = join(work, `later-${service}`)
-    await mkdir(later)
-    await writeFile(join(later, '29990101000000000_later.sql'), '-- Up Migration\ncreate table later ();\n')
-    for (const { schema } of [old, young]) {
-      await migrate(database.ownerUrl, schema, [...migrations(service), later])
-      await untilMigrated(urlOf(old.role), old.schema, await migrationsIn([...migrations(service), later]))
-    }
-    expect(await definitionOf(old.schema)).toEqual(await definitionOf(young.schema))
-    for (const { role } of [old, young]) await dropRole(role)
-  },
-)
-
-test('a schema that was migrated in part by an earlier release goes on from there', async () => {
-  const [old, young] = [fresh(), fresh()]
-  await prepareSchemas(database.ownerUrl, [old, young])
-  const folder = await earlierMigrations('identity')
-  for (const file of await readdir(folder)) if (file > '20260112098500000') await rm(join(folder, file))
-  await migrate(database.ownerUrl, old.schema, [folder])
-  await migrate(database.ownerUrl, old.schema, migrations('identity'))
-  await migrate(database.ownerUrl, young.schema, migrations('identity'))
-  expect(await definitionOf(old.schema)).toEqual(await definitionOf(young.schema))
-  for (const { role } of [old, young]) await dropRole(role)
 })
 
 test('a schema is brought to where another one was, and no further', async () => {

@@ -123,9 +123,9 @@ test('followers of all kinds get no credentials', async () => {
   const { enter } = await person('unseen')
   const { id } = await enter()
   await feed.until(id, exists)
-  const { changes, oversized } = await two.changes.pull({ after, gatherMs: 0, kinds: [] }, system())
+  const { changes } = await two.changes.pull({ after, gatherMs: 0, kinds: [] }, system())
   expect(changes.map(({ kind }) => kind)).not.toContain(CREDENTIALS)
-  expect([changes.length > 0, oversized]).toEqual([true, []])
+  expect(changes.length).toBeGreaterThan(0)
 })
 
 test('a session has credentials once it is fully authenticated, until it ends', async () => {

@@ -244,7 +244,7 @@ const viewing =
     encodeViews(ids.map(viewOf))
 
 const start = { timeline: '00000000-0000-4000-8000-000000000001', number: 0 }
-const noChanges = { upto: start, after: start, changes: [], more: false, ageMs: 0, oversized: [] }
+const noChanges = { upto: start, after: start, changes: [], more: false, ageMs: 0 }
 
 /** A service that never changes a row: tests apply the effects of changes themselves. */
 const silentSource = (schema: string): Source => ({

@@ -12,7 +12,7 @@ function pulled({ source }: { readonly source: Source }) {
   const counting: Source = {
     ...source,
     async *watch(after, signal) {
-      yield { upto: after, after, changes: [], oversized: [], more: false, ageMs: 0 }
+      yield { upto: after, after, changes: [], more: false, ageMs: 0 }
       await once(signal, 'abort')
     },
     pull(...about) {

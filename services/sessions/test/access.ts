@@ -49,7 +49,7 @@ export function fakeIdentity() {
     if (isAway) throw new Fault('UNAVAILABLE')
     if (position.timeline !== timeline) throw new Fault('OUT_OF_RANGE')
     const missing = changes.slice(position.number)
-    return { upto: head(), after: position, changes: missing, more: false, ageMs: 0, oversized: [] }
+    return { upto: head(), after: position, changes: missing, more: false, ageMs: 0 }
   }
   const source: Source = {
     schema: 'identity',
@@ -63,7 +63,7 @@ export function fakeIdentity() {
         atMs: 0,
         number: 0,
       }))
-      yield { upto, after: undefined, changes: loaded, more: false, ageMs: 0, oversized: [] }
+      yield { upto, after: undefined, changes: loaded, more: false, ageMs: 0 }
     },
     async *watch(from, signal) {
       for (let at = from; !signal.aborted; ) {

@@ -8,7 +8,7 @@ import { log, startStore } from './store.js'
 
 const timeline = randomUUID()
 const position = { timeline, number: 5 }
-const message = { upto: position, after: position, changes: [], more: false, oversized: [], ageMs: 0 }
+const message = { upto: position, after: position, changes: [], more: false, ageMs: 0 }
 
 /** An owner without rows and without changes. */
 const quiet = (schema: string): Source => ({

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { ExportedTable } from '@overlay/rpc'
-import { presentNames } from '@overlay/store/postgres'
 import { sync } from './export.js'
 import { openMeter } from './meter.js'
 
@@ -49,7 +48,7 @@ export async function readManifest(directory: string): Promise<Manifest> {
     throw new Error(`${join(directory, NAME)} has a form that this program does not know`)
   const schemas = Object.entries(parsed.schemas).map(([schema, { migrations, tables }]) => [
     schema,
-    { migrations: presentNames(migrations), tables },
+    { migrations: [...migrations].sort(), tables },
   ])
   return { ...parsed, schemas: Object.fromEntries(schemas) }
 }

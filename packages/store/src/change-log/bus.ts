@@ -5,12 +5,12 @@ import { type ConnectionOptions, connect, type NatsConnection } from '@nats-io/t
 import { buses, metrics } from '@overlay/process'
 import { clientContext } from '@overlay/process/client-tls'
 import type { Logger } from 'pino'
-import { BUS_CONNECT_MS, BUS_DIAL_MS, BUS_PING_MS, BUS_RECONNECT_MS, GATHERED_MESSAGES } from '../limits.js'
+import { BUS_CONNECT_MS, BUS_DIAL_MS, BUS_PING_MS, BUS_RECONNECT_MS } from '../limits.js'
 
 /** Notifications between replicas, over NATS core. They are lost while the bus is unavailable: nothing may depend on one. */
 export interface Bus extends AsyncDisposable {
-  /** Never throws. With `gatherMs`, waits so long for further messages, which are then written at once. */
-  publish(subject: string, message: object, gatherMs?: number): void
+  /** Never throws. */
+  publish(subject: string, message: object): void
   /** Survives reconnects. `*` and `>` as in NATS. */
   subscribe(subject: string, handler: (message: unknown, subject: string) => void): Disposable
   connected(): boolean
@@ -43,24 +43,14 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
   let nats: NatsConnection | undefined
   let connected = false
   let stopped = false
-  let gathered: (readonly [subject: string, message: object])[] = []
-  let gathering: NodeJS.Timeout | undefined
 
-  function send(subject: string, message: object): void {
+  function publish(subject: string, message: object): void {
     try {
       if (!nats || !connected) throw new Error('bus is unavailable')
       nats.publish(subject, JSON.stringify(message))
     } catch {
       metrics.busDropped.inc() // readers find the change when they next poll
     }
-  }
-
-  function sendGathered(): void {
-    clearTimeout(gathering)
-    gathering = undefined
-    const messages = gathered
-    gathered = []
-    for (const [subject, message] of messages) send(subject, message)
   }
 
   const attach = (connection: NatsConnection, subscriber: Subscriber): void => {
@@ -128,12 +118,7 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
   )
 
   return {
-    publish(subject, message, gatherMs = 0) {
-      if (gatherMs === 0) return send(subject, message)
-      gathered.push([subject, message])
-      gathering ??= setTimeout(sendGathered, gatherMs).unref()
-      if (gathered.length === GATHERED_MESSAGES) sendGathered()
-    },
+    publish,
     subscribe(subject, handler) {
       const subscriber: Subscriber = { subject, handler, unsubscribe: () => undefined }
       subscribers.add(subscriber)
@@ -152,7 +137,6 @@ export async function openBus(urls: string, log: Logger, { tls }: BusOptions = {
     },
     async [Symbol.asyncDispose]() {
       stopped = true
-      sendGathered()
       // lost meanwhile: nothing left to deliver, and the drain may never end
       if (nats && connected) await Promise.race([nats.drain(), nats.closed()]).catch(() => undefined)
       await nats?.close()

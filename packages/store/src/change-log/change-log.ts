@@ -8,7 +8,7 @@ import type { Database, Db, Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
 import { type Appended, appendChanges, type RowChange } from './append.js'
 import type { Bus } from './bus.js'
-import { leading, sendable } from './message-size.js'
+import { leading } from './message-size.js'
 import { isSamePosition } from './positions.js'
 import { openRecentChanges } from './recent-changes.js'
 
@@ -160,7 +160,7 @@ export async function openChangeLog(
     const covered = later.slice(0, leading(later, isOfKinds))
     const upto = { timeline, number: covered.at(-1)?.number ?? number }
     return {
-      ...sendable(covered.filter(isOfKinds)),
+      changes: covered.filter(isOfKinds),
       after: { timeline, number },
       upto,
       more: upto.number < recent.end().number,

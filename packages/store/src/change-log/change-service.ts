@@ -1,5 +1,5 @@
 import { type ChangeServiceService, Fault, type Methods } from '@overlay/rpc'
-import { MESSAGE_BYTES, MOST_GATHER_MS } from '../limits.js'
+import { MOST_GATHER_MS } from '../limits.js'
 import type { ChangeLog } from './change-log.js'
 import type { Consumer } from './consumer.js'
 import { type Loaders, type LocalOptions, localSource } from './local-source.js'
@@ -32,9 +32,7 @@ export function changeService(
     load: ({ kinds }, { signal }) => source.load(kinds, signal),
 
     async *row({ kind, id }, { signal }) {
-      const json = await source.row(kind, id, signal)
-      for (let from = 0; from < json.length && !signal.aborted; from += MESSAGE_BYTES)
-        yield { json: json.subarray(from, from + MESSAGE_BYTES) }
+      yield { json: await source.row(kind, id, signal) }
     },
   }
 }

@@ -1,4 +1,3 @@
-import { GATHER_MS } from '../limits.js'
 import type { RowChange } from './append.js'
 import type { Bus } from './bus.js'
 import type { ChangeLog } from './change-log.js'
@@ -15,10 +14,7 @@ export interface FabricEvent {
   readonly [member: string]: unknown
 }
 
-/**
- * Publishes events on the bus, for programs and for the event streams of the gateways. Those of 20 ms are written at
- * once: a write for each costs more than the rest of an event. Never throws.
- */
+/** Publishes events on the bus, for programs and for the event streams of the gateways. Never throws. */
 export interface FabricEvents {
   emit(event: FabricEvent): void
 }
@@ -28,7 +24,7 @@ export const EVENT_SUBJECT = 'overlay.events'
 
 export const fabricEvents = (bus: Pick<Bus, 'publish'>): FabricEvents => ({
   emit({ namespace, event_type, timestamp = new Date().toISOString(), ...members }) {
-    bus.publish(`${EVENT_SUBJECT}.${namespace}`, { namespace, event_type, timestamp, ...members }, GATHER_MS)
+    bus.publish(`${EVENT_SUBJECT}.${namespace}`, { namespace, event_type, timestamp, ...members })
   },
 })
 

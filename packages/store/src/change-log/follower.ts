@@ -13,7 +13,6 @@ import { type Change, type Changes, Fault, type Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { FOLLOW_PAUSE_MS, LOAD_SILENCE_MS, LONGEST_FOLLOW_PAUSE_MS, PULL_MS, SILENCE_MS } from '../limits.js'
 import { isAway } from '../postgres/database-failure.js'
-import { poisonOf } from './poison.js'
 import { isSamePosition } from './positions.js'
 import type { Source } from './source.js'
 import { openStreamHealth } from './stream-health.js'
@@ -67,7 +66,6 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
   const { schema } = source
   const stop = new AbortController()
   const kinds = new Set(sink.kinds)
-  const poison = poisonOf(source, log, stop.signal)
   let applied: Position | undefined
   let mustReload = false // on another timeline, or too far behind
   const health = openStreamHealth(schema, () => applied)
@@ -97,10 +95,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
       const later = changes.filter((change) => change.number > number)
       const isWhole = after ? after.number <= number : later.length === upto.number - number
       if (!isWhole) throw new Error('changes are missing')
-      const rows = await wholeRows(
-        later.filter(({ kind }) => kinds.has(kind)),
-        message,
-      )
+      const rows = later.filter(({ kind }) => kinds.has(kind))
       await move(() => sink.take(rows, upto))
       for (const { atMs } of rows)
         metrics.followLag.observe({ schema }, Math.max(0, Date.now() - atMs) / 1000)
@@ -111,26 +106,13 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
     return true
   }
 
-  /** Rows too large for a message are requested one by one. */
-  async function wholeRows(
-    rows: readonly Change[],
-    { changes, oversized }: Changes,
-  ): Promise<readonly Change[]> {
-    if (oversized.length === 0) return rows
-    const cut = new Set(oversized.map((at) => changes[at]))
-    const whole: Change[] = []
-    for (const row of rows)
-      whole.push(cut.has(row) ? await poison.reload(row, new Error('the row fits no message')) : row)
-    return whole
-  }
-
   async function load(): Promise<void> {
     const [pull, requestedAt] = [waiters.beginPull(), performance.now()]
     let from: Position | undefined
     await serially(async () => {
       const before = applied ?? (await sink.start())
       const open = (signal: AbortSignal) => source.load(sink.loadedKinds, signal)
-      for await (const load of loadOf(withWatchdog(LOAD_SILENCE_MS, open, stop.signal), wholeRows)) {
+      for await (const load of loadOf(withWatchdog(LOAD_SILENCE_MS, open, stop.signal))) {
         from = load.upto
         if (sink.mixesLoads) applied = undefined
         await move(() => sink.replace(load, before))
@@ -246,10 +228,7 @@ export function startFollower(source: Source, sink: Sink, log: Logger): Follower
 }
 
 /** One load, or none when it throws. The stream is closed in any case. */
-async function* loadOf(
-  messages: AsyncIterable<Changes>,
-  wholeRows: (rows: readonly Change[], message: Changes) => Promise<readonly Change[]>,
-): AsyncIterable<Load> {
+async function* loadOf(messages: AsyncIterable<Changes>): AsyncIterable<Load> {
   const reading = messages[Symbol.asyncIterator]()
   const ended = (): Error => new Error('load ended early')
   try {
@@ -262,7 +241,7 @@ async function* loadOf(
 
   async function* pagesOf(first: Changes): AsyncIterable<readonly Change[]> {
     for (let message: Changes | undefined = first; ; ) {
-      if (message.changes.length > 0) yield await wholeRows(message.changes, message)
+      if (message.changes.length > 0) yield message.changes
       if (!message.more) return
       message = ((await reading.next()) as IteratorResult<Changes, undefined>).value
       if (!message) throw ended()

@@ -1,6 +1,6 @@
 import type { Change, Changes } from '@overlay/rpc'
 import type { ChangeLog } from './change-log.js'
-import { isFull, sendable } from './message-size.js'
+import { isFull } from './message-size.js'
 import type { Source } from './source.js'
 
 /** All rows of a followed kind, or only those with these ids, in the shape that its changes have. */
@@ -28,7 +28,7 @@ export const localSource = (
   async *load(kinds, signal) {
     const upto = await changeLog.head()
     const message = (changes: readonly Change[], more: boolean): Changes => ({
-      ...sendable(changes),
+      changes: [...changes],
       upto,
       more,
       after: undefined,
@@ -78,18 +78,12 @@ async function withSecrets(
     if (ids.length === 0) continue
     for await (const { id, json } of rowsOf(kind, loaders)(ids)) present.set(`${kind} ${id}`, bytesOf(json))
   }
-  const oversized = new Set(message.oversized)
-  const sent = message.changes.flatMap((change, at) => {
-    if (!isSecret(change)) return [{ change, isOversized: oversized.has(at) }]
+  const changes = message.changes.flatMap((change) => {
+    if (!isSecret(change)) return [change]
     if (!kinds.includes(change.kind)) return []
-    const json = present.get(`${change.kind} ${change.id}`) ?? Buffer.alloc(0)
-    return [{ change: { ...change, json }, isOversized: false }]
+    return [{ ...change, json: present.get(`${change.kind} ${change.id}`) ?? Buffer.alloc(0) }]
   })
-  return {
-    ...message,
-    changes: sent.map(({ change }) => change),
-    oversized: sent.flatMap(({ isOversized }, at) => (isOversized ? [at] : [])),
-  }
+  return { ...message, changes }
 }
 
 /** The rows of a kind, in portions that fit a message. */

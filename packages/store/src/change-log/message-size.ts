@@ -1,6 +1,6 @@
-import { type Change, type Changes, Fault } from '@overlay/rpc'
+import { type Change, Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
-import { MESSAGE_BYTES, MESSAGE_CHANGES, MOST_CHANGE_BYTES, MOST_SENT_BYTES } from '../limits.js'
+import { MESSAGE_BYTES, MESSAGE_CHANGES, MOST_CHANGE_BYTES } from '../limits.js'
 import { type Db, onlyRow } from '../postgres/database.js'
 
 /** True when so many changes fill a message. */
@@ -12,19 +12,10 @@ export function leading(changes: readonly Change[], isIncluded: (change: Change)
   let [count, bytes] = [0, 0]
   for (const change of changes) {
     count += 1
-    if (isIncluded(change) && change.json.length <= MOST_SENT_BYTES) bytes += change.json.length
+    if (isIncluded(change)) bytes += change.json.length
     if (isFull(count, bytes)) break
   }
   return count
-}
-
-/** The changes as members of a message. */
-export function sendable(changes: readonly Change[]): Pick<Changes, 'changes' | 'oversized'> {
-  const isOversized = ({ json }: Change): boolean => json.length > MOST_SENT_BYTES
-  return {
-    changes: changes.map((change) => (isOversized(change) ? { ...change, json: Buffer.alloc(0) } : change)),
-    oversized: changes.flatMap((change, at) => (isOversized(change) ? [at] : [])),
-  }
 }
 
 /** The database expands numbers that JSON abbreviates: six characters become more than three hundred. */

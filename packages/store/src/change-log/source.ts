@@ -1,6 +1,5 @@
 import type { ChangeServiceService, Changes, Methods, Position } from '@overlay/rpc'
 import { type Change, ownContext } from '@overlay/rpc'
-import { FOLLOWED_ROW_BYTES } from '../limits.js'
 import type { WatchOptions } from './change-log.js'
 
 /** The change log of a schema, for its followers. */
@@ -15,7 +14,7 @@ export interface Source {
   watch(after: Position, signal: AbortSignal, options: WatchOptions): AsyncIterable<Changes>
   /** Changes after the position, as of now. */
   pull(after: Position, signal: AbortSignal, kinds: readonly string[]): Promise<Changes>
-  /** The current row as JSON, empty if it is deleted. For rows that neither watch nor load can send. */
+  /** The current row as JSON, empty if it is deleted. For rows that cannot be applied as they were sent. */
   row(kind: string, id: string, signal: AbortSignal): Promise<Buffer>
 }
 
@@ -35,12 +34,7 @@ export const remoteSource = (schema: string, owner: Methods<ChangeServiceService
   pull: (after, signal, kinds) => owner.pull({ after, gatherMs: 0, kinds: [...kinds] }, ownContext(signal)),
   async row(kind, id, signal) {
     const parts: Uint8Array[] = []
-    let bytes = 0
-    for await (const { json } of owner.row({ kind, id }, ownContext(signal))) {
-      bytes += json.length
-      if (bytes > FOLLOWED_ROW_BYTES) throw new Error(`row takes more than ${FOLLOWED_ROW_BYTES} bytes`)
-      parts.push(json)
-    }
+    for await (const { json } of owner.row({ kind, id }, ownContext(signal))) parts.push(json)
     return Buffer.concat(parts)
   },
 })

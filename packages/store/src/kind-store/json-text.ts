@@ -1,6 +1,5 @@
 import { type Field, formOf, type StoredForm } from '@overlay/model'
 import sql, { raw, type Sql } from 'sql-template-tag'
-import { COMPACTED_CHARACTERS, COMPACTED_TEXTS } from '../limits.js'
 
 /** Encloses JSON that is not in the form of JSON.stringify. JSON text has no control characters of its own. */
 const MARK = '\x01'
@@ -43,19 +42,6 @@ export function unmarked(text: string): string {
   if (!text.includes(MARK)) return text
   return text
     .split(MARK)
-    .map((part, at) => (at % 2 === 0 ? part : compact(part)))
+    .map((part, at) => (at % 2 === 0 ? part : JSON.stringify(JSON.parse(part))))
     .join('')
-}
-
-/** Many rows have the same documents, such as the version of a client. */
-const compacted = new Map<string, string>()
-
-function compact(json: string): string {
-  const cached = compacted.get(json)
-  if (cached !== undefined) return cached
-  const text = JSON.stringify(JSON.parse(json))
-  if (json.length > COMPACTED_CHARACTERS) return text
-  if (compacted.size === COMPACTED_TEXTS) compacted.clear()
-  compacted.set(json, text)
-  return text
 }

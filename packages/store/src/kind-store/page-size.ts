@@ -11,20 +11,5 @@ export function fittingRows(
     bytes += length + 1
     count += 1
   }
-  return { rows: arrayOf(rows.slice(0, count), bytes), count }
+  return { rows: Buffer.from(`[${rows.slice(0, count).join()}]`), count }
 }
-
-function arrayOf(rows: readonly Buffer[], bytes: number): Buffer {
-  if (rows.length === 0) return Buffer.from('[]')
-  const array = Buffer.allocUnsafe(bytes)
-  let at = 0
-  for (const row of rows) {
-    array[at] = at === 0 ? OPENING : COMMA
-    row.copy(array, at + 1)
-    at += row.length + 1
-  }
-  array[at] = CLOSING
-  return array
-}
-
-const [OPENING, COMMA, CLOSING] = [0x5b, 0x2c, 0x5d]

@@ -6,7 +6,6 @@ import { build } from '@overlay/process'
 import pg from 'pg'
 import type { Logger } from 'pino'
 import { codeOf, endWithMachine, openClient, withClient } from './client.js'
-import { presentNames } from './migration-names.js'
 import { isOlder, OLDEST_RELEASE } from './releases.js'
 
 export { endWithMachine, withClient } from './client.js'
@@ -108,7 +107,6 @@ async function runMigrations(
   // with a client of its own, the library would end the process when the connection is lost
   await using connection = await openClient(url, { options: `-c lock_timeout=${LOCK_TIMEOUT}` })
   await endWithMachine(connection.client)
-  await recordPresentNames(connection.client, schema)
   await runner({
     dbClient: connection.client,
     dir: folders.map((folder) => `${folder.replace(/[?*()[\]{}]/g, '[$&]')}/*.sql`),
@@ -118,27 +116,11 @@ async function runMigrations(
     migrationsTable: TABLE,
     direction: 'up',
     count,
-    checkOrder: false, // names of earlier releases stay in the table; `migrate` has checked the order
+    checkOrder: false, // `migrate` has checked the order
     advisoryLockMode: 'wait', // the library's default is to fail
     lockValue: createHash('sha256').update(schema).digest().readUIntBE(0, 6),
     log: () => undefined,
   })
-}
-
-/** For the library, which compares the names in the table with those of the files. */
-async function recordPresentNames(client: pg.ClientBase, schema: string): Promise<void> {
-  const stored = await storedNames(client, schema)
-  const names = presentNames(stored).filter((name) => !stored.includes(name))
-  if (names.length === 0) return
-  const table = tableOf(schema)
-  await client.query('begin')
-  await client.query(`lock table ${table} in share row exclusive mode`) // several replicas may be here
-  await client.query(
-    `insert into ${table} (name, run_on)
-     select name, now() from unnest($1::text[]) as name where name not in (select name from ${table})`,
-    [names],
-  )
-  await client.query('commit')
 }
 
 /**
@@ -199,17 +181,14 @@ export async function migrationsIn(folders: readonly string[]): Promise<readonly
     .sort()
 }
 
-/** The migrations that the schema has run, by their present names, in order. */
-export const migrationsOf = async (client: pg.ClientBase, schema: string): Promise<readonly string[]> =>
-  presentNames(await storedNames(client, schema))
-
-async function storedNames(client: pg.ClientBase, schema: string): Promise<readonly string[]> {
+/** The migrations that the schema has run, in order. */
+export async function migrationsOf(client: pg.ClientBase, schema: string): Promise<readonly string[]> {
   const { rows: found } = await client.query<{ oid: number | null }>('select to_regclass($1)::oid as oid', [
     tableOf(schema),
   ])
   if (!found[0]?.oid) return [] // a failed select would leave an error in the log of the server
   const { rows } = await client.query<{ name: string }>(`select name from ${tableOf(schema)}`)
-  return rows.map(({ name }) => name)
+  return rows.map(({ name }) => name).sort()
 }
 
 /** How a schema compares with the migrations of a program. */

@@ -22,7 +22,6 @@ function startPolicy(first: readonly Change[]) {
     after,
     changes: [...rows],
     more: false,
-    oversized: [],
     ageMs: 0,
   })
   const source: Source = {

@@ -75,8 +75,6 @@ export interface Changes {
     | undefined;
   /** time since the owner has read that `upto` is its head, unless `more` is set */
   ageMs: number;
-  /** indexes in `changes` of rows that fit no message; their json is empty */
-  oversized: number[];
 }
 
 export interface Change {
@@ -693,7 +691,7 @@ export const ReachResponse: MessageFns<ReachResponse> = {
 };
 
 function createBaseChanges(): Changes {
-  return { upto: undefined, changes: [], more: false, after: undefined, ageMs: 0, oversized: [] };
+  return { upto: undefined, changes: [], more: false, after: undefined, ageMs: 0 };
 }
 
 export const Changes: MessageFns<Changes> = {
@@ -712,13 +710,6 @@ export const Changes: MessageFns<Changes> = {
     }
     if (message.ageMs !== 0) {
       writer.uint32(40).int32(message.ageMs);
-    }
-    if (message.oversized.length !== 0) {
-      writer.uint32(50).fork();
-      for (const v of message.oversized) {
-        writer.int32(v);
-      }
-      writer.join();
     }
     return writer;
   },
@@ -776,24 +767,6 @@ export const Changes: MessageFns<Changes> = {
             message.ageMs = reader.int32();
             continue;
           }
-          case 6: {
-            if (tag === 48) {
-              message.oversized.push(reader.int32());
-
-              continue;
-            }
-
-            if (tag === 50) {
-              const end2 = reader.uint32() + reader.pos;
-              while (reader.pos < end2) {
-                message.oversized.push(reader.int32());
-              }
-
-              continue;
-            }
-
-            break;
-          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -817,9 +790,6 @@ export const Changes: MessageFns<Changes> = {
         : isSet(object.age_ms)
         ? globalThis.Number(object.age_ms)
         : 0,
-      oversized: globalThis.Array.isArray(object?.oversized)
-        ? object.oversized.map((e: any) => globalThis.Number(e))
-        : [],
     };
   },
 
@@ -840,9 +810,6 @@ export const Changes: MessageFns<Changes> = {
     if (message.ageMs !== 0) {
       obj.ageMs = Math.round(message.ageMs);
     }
-    if (message.oversized?.length) {
-      obj.oversized = message.oversized.map((e) => Math.round(e));
-    }
     return obj;
   },
 
@@ -858,7 +825,6 @@ export const Changes: MessageFns<Changes> = {
       ? Position.fromPartial(object.after)
       : undefined;
     message.ageMs = object.ageMs ?? 0;
-    message.oversized = object.oversized?.map((e) => e) || [];
     return message;
   },
 };
@@ -1036,7 +1002,10 @@ export const ChangeServiceService = {
     responseSerialize: (value: Changes): Buffer => Buffer.from(Changes.encode(value).finish()),
     responseDeserialize: (value: Buffer): Changes => Changes.decode(value),
   },
-  /** The current row of a followed kind, in parts; no part if it does not exist. For rows that fit no message. */
+  /**
+   * The current row of a followed kind, in parts, which are empty if it does not exist. For rows that cannot be applied as
+   * they were sent.
+   */
   row: {
     path: "/overlay.change.v1.ChangeService/Row" as const,
     requestStream: false as const,
@@ -1081,7 +1050,10 @@ export interface ChangeServiceServer extends UntypedServiceImplementation {
   pull: handleUnaryCall<WatchRequest, Changes>;
   /** All rows of the followed kinds. The first message carries the position taken before the load. */
   load: handleServerStreamingCall<LoadRequest, Changes>;
-  /** The current row of a followed kind, in parts; no part if it does not exist. For rows that fit no message. */
+  /**
+   * The current row of a followed kind, in parts, which are empty if it does not exist. For rows that cannot be applied as
+   * they were sent.
+   */
   row: handleServerStreamingCall<RowRequest, RowPart>;
   /** Returns when this schema has applied the changes of another schema up to the position. */
   reach: handleUnaryCall<ReachRequest, ReachResponse>;
@@ -1115,7 +1087,10 @@ export interface ChangeServiceClient extends Client {
   /** All rows of the followed kinds. The first message carries the position taken before the load. */
   load(request: LoadRequest, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
   load(request: LoadRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<Changes>;
-  /** The current row of a followed kind, in parts; no part if it does not exist. For rows that fit no message. */
+  /**
+   * The current row of a followed kind, in parts, which are empty if it does not exist. For rows that cannot be applied as
+   * they were sent.
+   */
   row(request: RowRequest, options?: Partial<CallOptions>): ClientReadableStream<RowPart>;
   row(request: RowRequest, metadata?: Metadata, options?: Partial<CallOptions>): ClientReadableStream<RowPart>;
   /** Returns when this schema has applied the changes of another schema up to the position. */
