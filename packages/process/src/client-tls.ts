@@ -1,9 +1,8 @@
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { type Certificates, certificatesIn, refuseOtherKey } from '@overlay/rpc/pem-files'
 import type { Logger } from 'pino'
-import { TLS_FILE_READS } from './limits.js'
 import { certificateReads, metrics, noteCertificate } from './metrics.js'
 
 /** Where the PEM files are by which this process connects to a server that is not part of the product. */
@@ -20,121 +19,99 @@ export interface TlsPlace {
   readonly key?: string | undefined
 }
 
-interface Material {
-  readonly context: SecureContext
-  /** Of the certificate of this process or of the last authority. Undefined: there is neither. */
-  readonly expiresAt: number | undefined
-}
-
 interface Reader {
-  context: SecureContext
-  state: string
-  refused?: string // the state that was unusable
+  readonly texts: string
+  readonly context: SecureContext
+  refused: string | undefined // the problem that was logged
 }
 
 const readers = new Map<string, Reader>()
 
 /**
- * The context for a new connection. Reads the files again when they have changed. The error of unusable files names the
- * file, what is wrong and what to do; once there was a usable set, it stays, and the problem is logged.
+ * The context for a new connection. Reads the files each time. The error of unusable files names the file, what is wrong
+ * and what to do; once there was a usable set, it stays, and the problem is logged.
  */
 export function clientContext(place: TlsPlace, log?: Logger): SecureContext {
-  const id = JSON.stringify(pathsOf(place, true))
-  const paths = pathsOf(place)
-  const state = stateOf(paths)
+  const id = JSON.stringify(place)
   const reader = readers.get(id)
-  if (reader && (reader.state === state || reader.refused === state)) return reader.context
   try {
-    const { context, expiresAt } = readMaterial(paths)
+    const files = filesOf(place)
+    const texts = JSON.stringify(files)
+    if (reader?.texts === texts) {
+      reader.refused = undefined
+      return reader.context
+    }
+    const { context, expiresAt } = materialFrom(files)
     if (expiresAt !== undefined) noteCertificate(place.peer, id, expiresAt)
     // a connection may live longer than its files, which are renewed meanwhile
     if (!reader) certificateReads.add(() => clientContext(place, log))
-    readers.set(id, { context, state })
+    readers.set(id, { context, texts, refused: undefined })
     return context
   } catch (err) {
     if (!reader) throw err
-    reader.refused = state
+    const { message: problem } = err as Error
+    if (reader.refused === problem) return reader.context
+    reader.refused = problem
     metrics.peerCertificateRefused.inc({ peer: place.peer })
-    log?.error({ problem: (err as Error).message }, 'new TLS files refused; the last valid ones stay in use')
+    log?.error({ problem }, 'new TLS files refused; the last valid ones stay in use')
     return reader.context
   }
 }
 
-interface Paths {
-  readonly authorities: string | undefined
-  readonly certificate: string | undefined
-  readonly key: string | undefined
+interface TextFile {
+  readonly path: string
+  readonly text: string
 }
 
-/** @param withMissing includes the paths of files that may be missing, and are */
-function pathsOf(
-  { directory, authorities, isPublic = false, certificate, key }: TlsPlace,
-  withMissing = false,
-): Paths {
+interface Files {
+  readonly authorities: TextFile | undefined
+  readonly own: { readonly certificate: TextFile; readonly key: TextFile } | undefined
+}
+
+function filesOf({ directory, authorities, isPublic = false, certificate, key }: TlsPlace): Files {
   const below = (name: string): string | undefined => directory && join(directory, name)
-  const own = { certificate: certificate ?? below('tls.crt'), key: key ?? below('tls.key') }
+  const [certificatePath, keyPath] = [certificate ?? below('tls.crt'), key ?? below('tls.key')]
   const isNamed = certificate !== undefined || key !== undefined
-  const hasOwn =
-    isNamed || withMissing || [own.certificate, own.key].some((path) => path !== undefined && statusOf(path))
+  const hasOwn = isNamed || [certificatePath, keyPath].some((path) => path !== undefined && existsSync(path))
+  if (hasOwn && !(certificatePath && keyPath))
+    throw new Error(
+      `${certificatePath ?? keyPath} is a certificate or key alone: name both, sslcert and sslkey`,
+    )
+  const ca = authorities ?? (isPublic ? undefined : below('ca.crt'))
   return {
-    authorities: authorities ?? (isPublic ? undefined : below('ca.crt')),
-    ...(hasOwn ? own : { certificate: undefined, key: undefined }),
+    authorities: ca ? read(ca) : undefined,
+    own:
+      hasOwn && certificatePath && keyPath
+        ? { certificate: read(certificatePath), key: read(keyPath) }
+        : undefined,
   }
 }
 
-/** Differs after each change of the file. Undefined: there is none. */
-function statusOf(path: string): string | undefined {
-  try {
-    const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
-    return `${ino} ${size} ${mtimeNs} ${ctimeNs}`
-  } catch (err) {
-    const { code } = err as NodeJS.ErrnoException
-    return code === 'ENOENT' ? undefined : code
+/** `expiresAt`: of the certificate of this process or of the last authority. Undefined: there is neither. */
+function materialFrom({ authorities, own }: Files) {
+  const ends = authorities
+    ? [requireValid(certificatesIn(authorities.text, authorities.path), authorities.path)]
+    : []
+  if (own) {
+    const { certificate, key } = own
+    const [leaf] = certificatesIn(certificate.text, certificate.path)
+    refuseOtherKey({ leaf, path: certificate.path }, key)
+    ends.push(requireValid([leaf], certificate.path))
   }
-}
-
-/** Differs after each change of a file. Links are followed. */
-const stateOf = (paths: Paths): string =>
-  Object.values(paths)
-    .map((path) => path && `${path} ${statusOf(path)}`)
-    .join('\n')
-
-/** The files change one after the other, or all at once: a mixed set is not used. */
-function readMaterial(paths: Paths): Material {
-  for (let left = TLS_FILE_READS; ; left--) {
-    const state = stateOf(paths)
-    try {
-      const material = materialFrom(paths)
-      if (stateOf(paths) === state || left === 1) return material
-    } catch (err) {
-      if (stateOf(paths) === state || left === 1) throw err
-    }
-  }
-}
-
-function materialFrom({ authorities, certificate, key }: Paths): Material {
-  if ((certificate === undefined) !== (key === undefined))
-    throw new Error(`${certificate ?? key} is a certificate or key alone: name both, sslcert and sslkey`)
-  const ca = authorities && read(authorities)
-  const ends = authorities && ca ? [requireValid(certificatesIn(ca, authorities), authorities)] : []
-  const own = certificate && key ? ownFrom(certificate, key) : undefined
-  if (own) ends.push(own.expiresAt)
   return {
-    context: createSecureContext({ minVersion: 'TLSv1.2', ...(ca && { ca }), ...own?.files }),
+    context: createSecureContext({
+      minVersion: 'TLSv1.2',
+      ca: authorities?.text,
+      cert: own?.certificate.text,
+      key: own?.key.text,
+    }),
     expiresAt: ends.length > 0 ? Math.min(...ends) : undefined,
   }
 }
 
-function ownFrom(certificatePath: string, keyPath: string) {
-  const [cert, key] = [read(certificatePath), read(keyPath)]
-  const [leaf] = certificatesIn(cert, certificatePath)
-  refuseOtherKey({ leaf, path: certificatePath }, { text: key, path: keyPath })
-  return { files: { cert, key }, expiresAt: requireValid([leaf], certificatePath) }
-}
-
-function read(path: string): string {
+function read(path: string): TextFile {
   try {
-    return readFileSync(path, 'utf8')
+    return { path, text: readFileSync(path, 'utf8') }
   } catch (err) {
     const { code = '' } = err as NodeJS.ErrnoException
     const [reason, remedy] = problems[code] ?? [code, 'make it readable for this process']

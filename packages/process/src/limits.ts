@@ -111,6 +111,3 @@ export const SERVER_KEY_POLL_MS = 60_000
 
 /** Between two reads of the keys of tokens that unknown key ids cause. */
 export const TOKEN_KEYS_REFETCH_MS = 1000
-
-/** Reads of TLS files that change meanwhile, until a mixed set would be used. */
-export const TLS_FILE_READS = 3
