@@ -26,12 +26,8 @@ export const RESERVED_FILES = 200
 /** A stop takes no longer. Orchestrators must wait longer before they kill the process. */
 export const STOP_MS = 20_000
 
-/** Between two measurements of the event loop, at rest and at work. */
-export const LAG_REST_MS = 1000
-export const LAG_WORK_MS = 10
-
-/** Share of the time of the event loop from which the process is at work. */
-export const LAG_WORK = 0.05
+/** Between two measurements of the event loop: each wakes the process. */
+export const LAG_MS = 100
 
 /** Time for other work after each slice of long work. */
 export const SLICE_MS = 5

@@ -1,6 +1,6 @@
 import { createHistogram, performance, type RecordableHistogram } from 'node:perf_hooks'
 import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client'
-import { LAG_REST_MS, LAG_WORK, LAG_WORK_MS } from './limits.js'
+import { LAG_MS } from './limits.js'
 
 const NEVER_MS = 2 ** 31 - 1
 
@@ -37,25 +37,14 @@ export function collectNodeMetrics(register: Registry): void {
 
 let measured: RecordableHistogram | undefined
 
-/** In nanoseconds, every 10 ms while the process starts or has work, and every second otherwise. */
+/** In nanoseconds. */
 function measureLag(): RecordableHistogram {
   const lag = createHistogram()
-  let before = performance.eventLoopUtilization()
-  let lookedAt = performance.now()
-  let everyMs = LAG_WORK_MS
-  let due = lookedAt + everyMs
-  const turn = (): void => {
+  let due = performance.now() + LAG_MS
+  setInterval(() => {
     const at = performance.now()
     lag.record(Math.max(1, Math.round((at - due) * 1e6)))
-    if (at - lookedAt >= LAG_REST_MS) {
-      const { utilization } = performance.eventLoopUtilization(before)
-      before = performance.eventLoopUtilization()
-      lookedAt = at
-      everyMs = utilization > LAG_WORK ? LAG_WORK_MS : LAG_REST_MS
-    }
-    due = at + everyMs
-    setTimeout(turn, everyMs).unref()
-  }
-  setTimeout(turn, everyMs).unref()
+    due = at + LAG_MS
+  }, LAG_MS).unref()
   return lag
 }
