@@ -129,8 +129,8 @@ async function start(
     { text: settings.ctrlListen, settings: ['OVERLAY_CTRL_ADDRESS', 'OVERLAY_CTRL_LISTEN'] },
     ...(metricsAddress === undefined
       ? []
-      : [{ text: metricsAddress, settings: ['OVERLAY_METRICS_ADDRESS'] as const }]),
-    ...healthListens.map((text) => ({ text, settings: ['OVERLAY_GRPC_HEALTH_LISTEN'] as const })),
+      : [{ text: metricsAddress, settings: ['OVERLAY_METRICS_ADDRESS'] }]),
+    ...healthListens.map((text) => ({ text, settings: ['OVERLAY_GRPC_HEALTH_LISTEN'] })),
   ])
   reservePorts(healthListens.map((text) => splitAddress(text).port))
   await refuseNewDatabase(home.directory, settings.databaseUrl)

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { collide, freePort, listenError, listenProblem } from './ports.js'
+import { collide, freePort } from './ports.js'
 import { requireFree } from './require-free.js'
 
 const settings = ['OVERLAY_ADDRESS', 'OVERLAY_LISTEN'] as const
@@ -10,16 +10,15 @@ test('a port that is in use', async () => {
   const server = createServer()
   onTestFinished(() => void server.close())
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
-  const failure = await listenError({ host: '127.0.0.1', port })
-  expect(failure && listenProblem(failure, `127.0.0.1:${port}`, settings)).toBe(
-    `cannot listen at 127.0.0.1:${port}: another program listens there; stop it, or set OVERLAY_ADDRESS to another port`,
+  const text = `127.0.0.1:${port}`
+  await expect(requireFree([{ text, settings }])).rejects.toThrow(
+    `cannot listen at ${text}: listen EADDRINUSE: address already in use ${text}; set OVERLAY_ADDRESS or OVERLAY_LISTEN`,
   )
 })
 
 test('an address of another machine', async () => {
-  const failure = await listenError({ host: '192.0.2.1', port: 1280 })
-  expect(failure && listenProblem(failure, '192.0.2.1:1280', settings)).toBe(
-    'cannot listen at 192.0.2.1:1280: this machine does not have the address; set OVERLAY_LISTEN to one that it has, such as 0.0.0.0:PORT',
+  await expect(requireFree([{ text: '192.0.2.1:1280', settings }])).rejects.toThrow(
+    /^cannot listen at 192.0.2.1:1280: listen EADDRNOTAVAIL/,
   )
 })
 
@@ -33,17 +32,9 @@ test.each([
   expect(collide({ host: a, port }, { host: b, port: otherPort })).toBe(expected)
 })
 
-test.each([
-  ['EACCES', 'set OVERLAY_ADDRESS to a port from 1024'],
-  ['ENOTFOUND', 'the host is unknown; set OVERLAY_LISTEN'],
-  ['EOTHER', 'what; set OVERLAY_ADDRESS or OVERLAY_LISTEN'],
-])('%s names what to do', (code, text) => {
-  expect(listenProblem(Object.assign(new Error('what'), { code }), 'a:443', settings)).toContain(text)
-})
-
 test('two addresses of the product with one port are refused, with their settings', async () => {
   const text = `127.0.0.1:${await freePort()}`
-  const metrics = { text, settings: ['OVERLAY_METRICS_ADDRESS'] as const }
+  const metrics = { text, settings: ['OVERLAY_METRICS_ADDRESS'] }
   await requireFree([{ text: `127.0.0.1:${await freePort()}`, settings }, metrics])
   await expect(requireFree([{ text, settings }, metrics])).rejects.toThrow(
     'OVERLAY_ADDRESS and OVERLAY_METRICS_ADDRESS have the same port',

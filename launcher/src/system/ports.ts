@@ -45,9 +45,6 @@ export function listenError({ host, port }: Address): Promise<NodeJS.ErrnoExcept
   })
 }
 
-/** The settings that choose an address: for clients or routers, and the address to listen at if it differs. */
-export type AddressSettings = readonly [address: string, listen?: string]
-
 /** Whether two servers cannot listen at both. */
 export const collide = (a: Address, b: Address): boolean =>
   a.port === b.port &&
@@ -55,18 +52,3 @@ export const collide = (a: Address, b: Address): boolean =>
   (ipOf(a) === ipOf(b) || [a.host, b.host].some((host) => /^(0\.0\.0\.0|::)$/.test(host)))
 
 const ipOf = ({ host }: Address): string => (host === 'localhost' ? '127.0.0.1' : host)
-
-/** What to do about a failed `listenError`. */
-export function listenProblem(
-  { code = '', message }: NodeJS.ErrnoException,
-  text: string,
-  [address, listen = address]: AddressSettings,
-): string {
-  const known: Readonly<Record<string, string>> = {
-    EADDRINUSE: `another program listens there; stop it, or set ${address} to another port`,
-    EACCES: `only root may listen at this port; set ${address} to a port from 1024, or start as root (the processes do not stay root)`,
-    EADDRNOTAVAIL: `this machine does not have the address; set ${listen} to one that it has, such as 0.0.0.0:PORT`,
-    ENOTFOUND: `the host is unknown; set ${listen} to an address of this machine`,
-  }
-  return `cannot listen at ${text}: ${known[code] ?? `${message}; set ${[...new Set([address, listen])].join(' or ')}`}`
-}

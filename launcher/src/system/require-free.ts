@@ -1,10 +1,11 @@
 import { splitAddress } from '@overlay/process/settings'
-import { type AddressSettings, collide, listenError, listenProblem } from './ports.js'
+import { collide, listenError } from './ports.js'
 
 /** An address at which the product listens. */
 export interface Listen {
   readonly text: string
-  readonly settings: AddressSettings
+  /** Those that choose it. */
+  readonly settings: readonly string[]
 }
 
 /** Throws unless the product can listen at all of them. */
@@ -17,6 +18,6 @@ export async function requireFree(listens: readonly Listen[]): Promise<void> {
         `${other.settings[0]} and ${settings[0]} have the same port, ${address.port}: set another one`,
       )
     const failure = await listenError(address)
-    if (failure) throw new Error(listenProblem(failure, text, settings))
+    if (failure) throw new Error(`cannot listen at ${text}: ${failure.message}; set ${settings.join(' or ')}`)
   }
 }
