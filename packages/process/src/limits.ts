@@ -27,7 +27,7 @@ export const RESERVED_FILES = 200
 export const STOP_MS = 20_000
 
 /** Between two measurements of the event loop: each wakes the process. */
-export const LAG_MS = 100
+export const LAG_MS = 250
 
 /** Time for other work after each slice of long work. */
 export const SLICE_MS = 5
