@@ -37,4 +37,4 @@ export const added: readonly PublishedOperation[] = Object.entries(tables).flatM
 )
 
 /** All operations of the product. */
-export const published: readonly PublishedOperation[] = [...recorded, ...added]
+export const operations: readonly PublishedOperation[] = [...recorded, ...added]

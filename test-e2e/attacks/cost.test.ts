@@ -8,7 +8,7 @@ import { newAuthority } from '../authority.js'
 import type { Certificate } from '../client.js'
 import { excessiveChains, hostileChains } from '../hostile-chains.js'
 import { type Network, startNetwork } from '../network.js'
-import { published } from '../published.js'
+import { operations } from '../published.js'
 
 const client = '/edge/client/v1'
 const bases = { client, management: '/edge/management/v1', fabric: '/fabric/v1', audit: '/audit/v1' }
@@ -138,7 +138,7 @@ async function loginId(): Promise<string> {
 /** Every operation that needs no session, with what makes it work. */
 function openOperations(): Readonly<Record<string, () => Request>> {
   const uuid = '00000000-0000-4000-8000-000000000000'
-  const apis = published
+  const apis = operations
     .filter(({ access }) => access === 'none')
     .map(({ api, method, path }) => ({ method, path: bases[api] + path.replace('{id}', 'edge-client') }))
   const oidc = Object.keys(oidcOperations).map((operation) => {

@@ -4,7 +4,7 @@ import type { Admin } from '../admin.js'
 import { type Certificate, type Client, openClient, type Server } from '../client.js'
 import { ownCertificate } from '../member.js'
 import { type Network, startNetwork } from '../network.js'
-import { published } from '../published.js'
+import { operations } from '../published.js'
 import { samples } from './samples.js'
 
 const bases = {
@@ -16,9 +16,9 @@ const bases = {
 
 type Api = keyof typeof bases
 
-/** All published and implemented operations with their level. The logout comes last. */
+/** All operations with their level. The logout comes last. */
 const levelsOf = (requestedApi: Api) =>
-  published
+  operations
     .filter(({ api }) => api === requestedApi)
     .map(({ method, path, access }) => [`${method} ${path}`, access] as const)
     .sort(([a], [b]) => Number(a === LOGOUT) - Number(b === LOGOUT))

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { published } from '../../../test-e2e/published.js'
+import { operations as all } from '../../../test-e2e/published.js'
 import { startGateway, type TestGateway } from '../../testing/gateway.js'
 import { client, management } from '../api/operations.js'
 
@@ -74,7 +74,7 @@ describe.each([
         ...(answer && { answer: nameIn(success) }),
       }
       expected[operation] = {
-        operationId: published.find((o) => o.api === api && o.method === method && o.path === path)?.id,
+        operationId: all.find((o) => o.api === api && o.method === method && o.path === path)?.id,
         query,
         ...(body && { body }),
         ...(answer && { answer: misnamed[operation] ?? answer }),

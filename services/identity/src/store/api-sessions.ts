@@ -212,7 +212,7 @@ export const bearerSession = (
 ): Promise<Session | undefined> =>
   oneSession(
     db,
-    sql`s.id = ${apiSessionId} and s.identity_id = ${identityId} and s.expires_at > now()`,
+    sql`s.id = ${apiSessionId} and s.identity_id = ${identityId} and s.client_id is not null`,
     lifetimeSeconds,
     'bearer-session',
   )
@@ -245,7 +245,8 @@ async function oneSession(
       from stream, api_session s
       join identity i on i.id = s.identity_id
       join auth_policy p on p.id = i.auth_policy_id
-     where ${which} and ${isMethodAllowed} and not ${isOlderThan(sql`s.created_at`, lifetimeSeconds * 1000)}`,
+     where ${which} and ${isMethodAllowed} and (s.expires_at is null or s.expires_at > now())
+       and not ${isOlderThan(sql`s.created_at`, lifetimeSeconds * 1000)}`,
     name,
   )
   return rows[0]
