@@ -62,14 +62,11 @@ test('what a server refuses is said in one line, with what to do', async () => {
   const expected: readonly (readonly [string, string])[] = [
     [adminUrl, 'no encryption): if the server requires TLS, set OVERLAY_DATABASE_TLS'],
     [secured(`${adminUrl}?sslmode=disable`), 'no encryption): if the server requires TLS'],
-    [
-      `${ownerUrl}?${ca}`,
-      'it requires a client certificate: put tls.crt and tls.key into OVERLAY_DATABASE_TLS',
-    ],
-    [secured(ownerUrl.replace('overlay@', 'ana@')), 'must be the user, or be mapped to it in pg_ident.conf'],
+    [`${ownerUrl}?${ca}`, 'valid client certificate): put tls.crt and tls.key into OVERLAY_DATABASE_TLS'],
+    [secured(ownerUrl.replace('overlay@', 'ana@')), 'correct the user or its certificate'],
     [
       `${ownerUrl}?${ca}&sslcert=${stranger}/tls.crt&sslkey=${stranger}/tls.key`,
-      'it does not trust the client certificate',
+      'it requires a client certificate that it trusts',
     ],
   ]
   for (const [url, message] of expected) {

@@ -9,7 +9,7 @@ import { readStatusRecord } from '../home/status-record.js'
 import { DATABASE_RETRY_MS } from '../limits.js'
 import { errorText } from '../system/error-text.js'
 import { exists } from '../system/files.js'
-import { busProblem, codeIn, databaseProblem } from './connect-problem.js'
+import { busProblem, databaseProblem } from './connect-problem.js'
 
 const sqlFile = 'prepare-database.sql'
 
@@ -85,14 +85,10 @@ export async function explainOwnDatabase<T>(work: () => Promise<T>): Promise<T> 
   try {
     return await work()
   } catch (err) {
-    if (!isUnavailable(err) || needsRepair(err)) throw err
+    if (!isUnavailable(err) || databaseProblem(err, 'postgres:///')?.isWrongSetting) throw err // it refuses the role, or its disk is full
     throw new DatabaseAway(`Postgres of OVERLAY_HOME does not answer (${errorText(err)})`)
   }
 }
-
-/** It refuses the role or the database, or its disk is full. */
-const needsRepair = (err: unknown): boolean =>
-  codeIn(err, (code) => /^(28...|3D000|53100)$/.test(code)) !== ''
 
 /** The database may be back later. */
 class DatabaseAway extends Error {}
