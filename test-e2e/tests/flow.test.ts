@@ -33,10 +33,10 @@ const dial = (member: Member, serviceId: string) =>
 /** Collects the ids of deleted sessions from the bus. */
 async function listenForEnds(bus: NatsConnection): Promise<ReadonlySet<string>> {
   const ended = new Set<string>()
-  bus.subscribe('overlay.sessions.head', {
+  bus.subscribe('overlay.events.edge.sessions', {
     callback(_err, message) {
-      const { keys } = message.json<{ keys: { kind: string; id: string; deleted: boolean }[] }>()
-      for (const { kind, id, deleted } of keys) if (kind === 'sessions' && deleted) ended.add(id)
+      const { id, event_type } = message.json<{ id: string; event_type: string }>()
+      if (event_type === 'deleted') ended.add(id)
     },
   })
   await bus.flush()

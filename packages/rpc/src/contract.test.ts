@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js'
 import { loadSync } from '@grpc/proto-loader'
 import { describe, expect, test } from 'vitest'
-import { largeMethods, retryableMethods } from './method-table.js'
+import { retryableMethods } from './method-table.js'
 
 const root = join(import.meta.dirname, '../../..')
 
@@ -64,13 +64,13 @@ describe.each(services)('%s', (name, theirs) => {
   })
 })
 
-test('methods that may be repeated or have large answers do not stream', () => {
+test('methods that may be repeated do not stream', () => {
   const unary = services.flatMap(([, definition]) =>
     Object.values<AnyMethod>(definition)
       .filter(({ requestStream, responseStream }) => !requestStream && !responseStream)
       .map(({ path }) => path),
   )
-  expect(unary).toEqual(expect.arrayContaining([...retryableMethods, ...largeMethods]))
+  expect(unary).toEqual(expect.arrayContaining([...retryableMethods]))
 })
 
 type AnyMethod = MethodDefinition<unknown, unknown>

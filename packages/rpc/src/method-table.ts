@@ -19,8 +19,6 @@ export interface MethodRow {
   readonly callers: readonly PeerName[]
   /** It may be executed twice: a read, or a write whose repetition changes nothing. */
   readonly retryable?: true
-  /** Its answers would delay others: they have a connection of their own. */
-  readonly large?: true
 }
 
 type Row = readonly [path: string, row: MethodRow]
@@ -34,7 +32,6 @@ const rows = <D extends ServiceDefinition>(
 type Callers = readonly PeerName[]
 
 const retryable = true
-const large = true
 const gateway: Callers = ['gateway']
 const sessions: Callers = ['sessions']
 const none: Callers = []
@@ -45,14 +42,14 @@ const none: Callers = []
  */
 const entities = (viewers: Callers, more: Partial<Record<keyof EntityServiceService, MethodRow>> = {}) =>
   rows(EntityServiceService, {
-    list: { callers: gateway, retryable, large },
+    list: { callers: gateway, retryable },
     get: { callers: gateway, retryable },
     create: { callers: gateway },
     update: { callers: gateway },
     delete: { callers: gateway },
-    select: { callers: gateway, retryable, large },
+    select: { callers: gateway, retryable },
     count: { callers: gateway, retryable },
-    listAttributes: { callers: gateway, retryable, large },
+    listAttributes: { callers: gateway, retryable },
     view: { callers: viewers, retryable },
     ...more,
   })
@@ -71,7 +68,7 @@ interface ChangeReaders {
 const changes = ({ followers, writers }: ChangeReaders) =>
   rows(ChangeServiceService, {
     watch: { callers: [...followers, 'gateway'] },
-    pull: { callers: followers, retryable, large },
+    pull: { callers: followers, retryable },
     load: { callers: followers },
     row: { callers: followers },
     reach: { callers: writers, retryable },
@@ -80,8 +77,8 @@ const changes = ({ followers, writers }: ChangeReaders) =>
 
 /** Who changed what. */
 const audit = rows(AuditServiceService, {
-  list: { callers: gateway, retryable, large },
-  get: { callers: gateway, retryable, large },
+  list: { callers: gateway, retryable },
+  get: { callers: gateway, retryable },
 })
 
 /** Integrity checks and snapshots, which identity runs. */
@@ -159,8 +156,8 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
   ],
   pki: [
     ...entities(['identity', 'sessions'], {
-      select: { callers: none, retryable, large },
-      listAttributes: { callers: none, retryable, large },
+      select: { callers: none, retryable },
+      listAttributes: { callers: none, retryable },
     }),
     ...changes({
       followers: ['identity', 'sessions'],
@@ -187,7 +184,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
   ],
   policy: [
     ...entities(['identity', 'sessions'], {
-      list: { callers: ['gateway', 'sessions'], retryable, large },
+      list: { callers: ['gateway', 'sessions'], retryable },
     }),
     ...changes({
       followers: ['identity', 'sessions'],
@@ -198,11 +195,11 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       getHeader: { callers: ['gateway', 'sessions'], retryable },
       watchHeaders: { callers: ['gateway', 'sessions'] },
       getCommonRouters: { callers: ['gateway', 'sessions'], retryable },
-      getIdentityRouters: { callers: sessions, retryable, large },
-      findLost: { callers: sessions, retryable, large },
+      getIdentityRouters: { callers: sessions, retryable },
+      findLost: { callers: sessions, retryable },
       findRequiring: { callers: sessions, retryable },
-      getPolicyAdvice: { callers: gateway, retryable, large },
-      listServiceConfigs: { callers: gateway, retryable, large },
+      getPolicyAdvice: { callers: gateway, retryable },
+      listServiceConfigs: { callers: gateway, retryable },
       putServiceConfigs: { callers: gateway },
       removeServiceConfigs: { callers: gateway },
       submitPosture: { callers: gateway },
@@ -226,7 +223,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       extendRouter: { callers: gateway },
       describeRouters: { callers: ['gateway', 'policy'], retryable },
       getRoutePath: { callers: gateway, retryable },
-      inspect: { callers: gateway, retryable, large },
+      inspect: { callers: gateway, retryable },
       watchEvents: { callers: gateway },
     }),
     ...audit,
@@ -244,9 +241,8 @@ export type CallersOf = (host: PeerName, path: string) => Callers | undefined
 
 export const callersOf: CallersOf = (host, path) => methodTable.get(host)?.get(path)?.callers
 
-const allRows = Object.values(table).flat()
-const pathsWith = (mark: 'retryable' | 'large'): ReadonlySet<string> =>
-  new Set(allRows.flatMap(([path, row]) => (row[mark] ? [path] : [])))
-
-export const retryableMethods = pathsWith('retryable')
-export const largeMethods = pathsWith('large')
+export const retryableMethods: ReadonlySet<string> = new Set(
+  Object.values(table)
+    .flat()
+    .flatMap(([path, row]) => (row.retryable ? [path] : [])),
+)

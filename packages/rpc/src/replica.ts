@@ -10,7 +10,6 @@ import {
   MESSAGE_LIMIT_BYTES,
   REFUSED_MS,
 } from './limits.js'
-import { largeMethods } from './method-table.js'
 import { type OpenConnection, openMuxClient } from './mux-client.js'
 import { type OpenStream, openStreams } from './open-streams.js'
 import type { PeerConnection } from './peer-connection.js'
@@ -58,7 +57,7 @@ export interface ReplicaOptions {
   onLost(): void
 }
 
-/** Calls are carried by two connections of frames, one for large answers, and streams by one of gRPC. */
+/** Calls are carried by a connection of frames, and streams by one of gRPC. */
 export function openReplica({
   address,
   connection,
@@ -102,30 +101,20 @@ export function openReplica({
     })
     return carryFrames(socket, events)
   }
-  // one of the connections may be lost without a word while the other works
-  const openWatched = () => {
-    const own = startKeepalive()
-    const received = (): void => {
-      keepalive.received()
-      own.received()
-    }
-    return { own, mux: openMuxClient(open, received) }
-  }
-  const [small, large] = [openWatched(), openWatched()]
-  const both = [small, large]
-  const pending = (): number => small.mux.pending() + large.mux.pending()
+  // the connection may be lost without a word while that of the streams works
+  const ofCalls = startKeepalive()
+  const mux = openMuxClient(open, () => {
+    keepalive.received()
+    ofCalls.received()
+  })
   const isConnected = (): boolean =>
-    both.some(({ mux }) => mux.isOpen()) ||
-    (state() === connectivityState.READY && performance.now() - refusedMs > REFUSED_MS)
-  const reset = (): void => {
-    for (const { mux } of both) mux.reset()
-  }
+    mux.isOpen() || (state() === connectivityState.READY && performance.now() - refusedMs > REFUSED_MS)
   function waiting(): Waiting {
-    if (pending() > 0) return 'calls'
+    if (mux.pending() > 0) return 'calls'
     return keepalive.hasStreams() && !isAlone() ? 'streams' : 'nothing'
   }
   const close = (): void => {
-    reset()
+    mux.reset()
     client.close()
   }
   const leaving = new Set<() => void>()
@@ -137,36 +126,33 @@ export function openReplica({
   return {
     address,
     async call({ path, requestSerialize }, request, context, limitMs) {
-      const { mux } = largeMethods.has(path) ? large : small
       return mux.call(path, requestSerialize(request), context, limitMs)
     },
     stream: openStreams({ client, keepalive, wasConnected, onLeft }),
     keepalive,
-    pending,
+    pending: mux.pending,
     isConnected,
     isPromising: () =>
       isConnected() ||
       (refusedMs === Number.NEGATIVE_INFINITY && state() !== connectivityState.TRANSIENT_FAILURE),
-    isAwaited: () => waiting() !== 'nothing' || keepalive.isAsked() || both.some(({ own }) => own.isAsked()),
+    isAwaited: () => waiting() !== 'nothing' || keepalive.isAsked() || ofCalls.isAsked(),
     beat() {
-      for (const { own, mux } of both) {
-        if (!mux.isOpen()) own.reset()
-        const need = own.beat(mux.pending() > 0 ? 'calls' : 'nothing')
-        if (need === 'ping') mux.ping()
-        if (need === 'reset') mux.reset()
-      }
+      if (!mux.isOpen()) ofCalls.reset()
+      const need = ofCalls.beat(mux.pending() > 0 ? 'calls' : 'nothing')
+      if (need === 'ping') mux.ping()
+      if (need === 'reset') mux.reset()
       if (!isConnected()) return keepalive.reset()
-      const need = keepalive.beat(waiting())
-      if (need === 'reset') reset()
-      if (need === 'ping' && small.mux.pending() === 0) small.mux.ping()
+      const needOfAll = keepalive.beat(waiting())
+      if (needOfAll === 'reset') mux.reset()
+      if (needOfAll === 'ping' && mux.pending() === 0) mux.ping()
     },
     endAll() {
-      for (const { mux } of both) mux.fail(unresponsive())
+      mux.fail(unresponsive())
       keepalive.endAll()
     },
     async leave() {
       for (const end of [...leaving]) end()
-      await Promise.all(both.map(({ mux }) => mux.end()))
+      await mux.end()
       close()
     },
     close,

@@ -16,9 +16,6 @@ export const NOTIFY_MS = 10
 /** Milliseconds between two polls that notifications cause. Bounds the reads of replicas of a busy owner. */
 export const NOTIFIED_POLL_MS = 50
 
-/** Most keys of changed rows in a notification. The message must stay far below the limit of the bus, 1 MiB. */
-export const NOTIFIED_KEYS = 100
-
 /**
  * Milliseconds between two messages that only move the position, past changes of other kinds. Followers that need the
  * position sooner pull.

@@ -3,7 +3,7 @@ import { openAlarm, openOutage } from '@overlay/process/async'
 import type { Change, Changes, Context, Position } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import sql from 'sql-template-tag'
-import { NOTIFIED_KEYS, NOTIFIED_POLL_MS, NOTIFY_MS, POLL_MS, POSITION_MS, SILENCE_MS } from '../limits.js'
+import { NOTIFIED_POLL_MS, NOTIFY_MS, POLL_MS, POSITION_MS, SILENCE_MS } from '../limits.js'
 import type { Database, Db, Tx } from '../postgres/database.js'
 import { isAway } from '../postgres/database-failure.js'
 import { type Appended, appendChanges, type RowChange } from './append.js'
@@ -116,23 +116,18 @@ export async function openChangeLog(
   }
 
   function announce({ position, changes }: Appended): void {
-    // commits of one replica may return out of order: the missing one is on its way
-    if (!recent.offer(position, changes)) setImmediate(() => recent.has(position) || poll())
-    if (pending?.upto.timeline !== position.timeline || pending.upto.number < position.number)
-      pending = { upto: position, changes: pending?.changes ?? [] }
-    for (const change of changes) {
-      if (pending.changes.length === NOTIFIED_KEYS) break
-      pending.changes.push(change)
-    }
+    // commits of one replica may return out of order
+    if (!recent.offer(position, changes)) poll()
+    if (pending?.timeline !== position.timeline || pending.number < position.number) pending = position
     notifying ??= setTimeout(notify, NOTIFY_MS)
   }
 
-  let pending: { readonly upto: Position; readonly changes: Change[] } | undefined // of the next notification
+  let pending: Position | undefined // of the next notification
   let notifying: NodeJS.Timeout | undefined
   function notify(): void {
     clearTimeout(notifying)
     notifying = undefined
-    if (pending) bus.publish(subject, { ...pending.upto, keys: keysOf(pending.changes) })
+    if (pending) bus.publish(subject, pending)
     pending = undefined
   }
 
@@ -255,10 +250,6 @@ export async function writeChanges(
   const write = async (tx: Tx) => ({ result: undefined, changes: await work(tx) })
   return (await changeLog.write(context, write)).position
 }
-
-/** The changed rows, for subscribers of the bus. */
-const keysOf = (changes: readonly Change[]): object[] =>
-  changes.map(({ kind, id, json }) => ({ kind, id, deleted: json.length === 0 }))
 
 /**
  * Begins a new timeline if the database is not the one that the numbers belong to: a restored backup, a copy, or the

@@ -27,7 +27,6 @@ export async function openRecentChanges(db: Database, onMove: () => void): Promi
   let end = onlyRow((await db.query<Position>(HEAD, 'stream-head')).rows)
   let recent: Change[] = [] // without gaps, up to `end`
   let bytes = 0
-  const ahead = new Map<number, readonly Change[]>() // committed here, but changes before them are missing
 
   const has = ({ timeline, number }: Position): boolean => timeline === end.timeline && number <= end.number
 
@@ -53,17 +52,6 @@ export async function openRecentChanges(db: Database, onMove: () => void): Promi
     moveTo(at)
     recent = []
     bytes = 0
-    ahead.clear()
-  }
-
-  /** Appends changes that were ahead and now follow the end. */
-  function extendWithAhead(): void {
-    for (;;) {
-      const next = ahead.get(end.number + 1)
-      if (!next) break
-      extend(next)
-    }
-    for (const first of ahead.keys()) if (first <= end.number) ahead.delete(first)
   }
 
   async function readOn(): Promise<Position> {
@@ -80,7 +68,6 @@ export async function openRecentChanges(db: Database, onMove: () => void): Promi
       const fresh = changes.filter(({ number }) => number > end.number) // own commits may have come meanwhile
       if (fresh.length > 0) {
         extend(fresh)
-        extendWithAhead()
         onMove()
       }
       if (last >= head.number) return head
@@ -97,11 +84,10 @@ export async function openRecentChanges(db: Database, onMove: () => void): Promi
       const [first] = changes
       if (timeline !== end.timeline || !first) return has({ timeline, number })
       if (number <= end.number) return true
-      if (first.number === end.number + 1) extend(changes)
-      else ahead.set(first.number, changes)
-      extendWithAhead()
+      if (first.number > end.number + 1) return false
+      extend(changes.filter(({ number }) => number > end.number))
       onMove()
-      return ahead.size === 0
+      return true
     },
 
     some: (position, condition) =>

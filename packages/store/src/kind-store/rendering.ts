@@ -120,32 +120,17 @@ function inside(members: Members): string {
   return text === '{}' ? '' : `,${text.slice(1, -1)}`
 }
 
-const FIRST_PLACEHOLDER = 0x80
-
 /** Writes `_links`, which repeat the id. */
 function linksWriter(entity: Entity) {
-  const at = [...new Set(Object.values(entity.links).flatMap((link) => link.at ?? []))]
-  const names = ['id', ...at]
-  // Neither JSON.stringify nor a kind changes these characters. Beyond Latin-1 they would double the memory of all text.
-  const placeholderOf = (place: number): string => String.fromCharCode(FIRST_PLACEHOLDER + place)
-  const placeholders = Object.fromEntries(names.map((name, place) => [name, placeholderOf(place)]))
-  const template = JSON.stringify(linksOf(entity, placeholderOf(0), placeholders))
-  const parts = template.split(/([\x80-\x9f])/)
-  const [first = '', ...others] = parts.map((part, i) =>
-    i % 2 === 0 ? part : part.charCodeAt(0) - FIRST_PLACEHOLDER,
-  )
+  const names = ['id', ...new Set(Object.values(entity.links).flatMap((link) => link.at ?? []))]
   return {
     columns: names.map((name, place) => {
       const one = entity.fields[name]
       return sql`${raw(one ? columnOf(name, one) : name)} as ${raw(`link_${place}`)}`
     }),
     text(row: QueryResultRow): string {
-      const values = names.map((name, place) =>
-        JSON.stringify(String(row[`link_${place}`] ?? entity.fields[name]?.fallback)).slice(1, -1),
-      )
-      let text = `{"_links":${first}`
-      for (const part of others) text += typeof part === 'number' ? values[part] : part
-      return text
+      const ids = Object.fromEntries(names.map((name, place) => [name, row[`link_${place}`]]))
+      return `{"_links":${JSON.stringify(linksOf(entity, row.link_0, ids))}`
     },
   }
 }
