@@ -250,7 +250,7 @@ test('a symbolic link leads to the home; to a missing directory it is refused', 
 
 test.each([
   ['a file', 'is not a directory', 'file'],
-  ['below a file', 'a part of the path is not a directory', 'file/home'],
+  ['below a file', 'ENOTDIR: not a directory', 'file/home'],
 ])('%s is refused', async (_what, message, name) => {
   const parent = await newDirectory()
   await writeFile(join(parent, 'file'), '')
@@ -263,7 +263,7 @@ test('a directory that this user cannot write to is refused', async () => {
   await chmod(directory, 0o500)
   onTestFinished(() => chmod(directory, 0o700))
   await expect(openHome(directory)).rejects.toThrow(
-    `cannot write to OVERLAY_HOME ${directory}: permission denied`,
+    `cannot write to OVERLAY_HOME ${directory}: EACCES: permission denied`,
   )
   await expect(openHome(join(directory, 'new'))).rejects.toThrow('cannot use OVERLAY_HOME')
 })

@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os'
-import { failureText } from '../system/error-text.js'
+import { errorText } from '../system/error-text.js'
 
 /**
  * Runs a command and ends this process, with `process.exitCode` if the command sets it.
@@ -9,7 +9,7 @@ export async function runCommand(failed: string, run: () => Promise<void>): Prom
   try {
     await run()
   } catch (err) {
-    console.error(`${failed}: ${failureText(err)}`)
+    console.error(`${failed}: ${errorText(err)}`)
     process.exit(1)
   }
   process.exit() // does not wait for open handles

@@ -14,7 +14,7 @@ afterAll(() => rm(folder, { recursive: true }))
 
 test('a directory without index.html is refused, with the name of the setting', async () => {
   await expect(consoleDirectory(folder, {})).rejects.toThrow(
-    /OVERLAY_CONSOLE.*index\.html cannot be read: there is no such file/,
+    /OVERLAY_CONSOLE.*index\.html cannot be read: ENOENT/,
   )
   await expect(consoleDirectory(join(folder, 'none'), {})).rejects.toThrow(/OVERLAY_CONSOLE/)
 })

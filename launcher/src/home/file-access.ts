@@ -1,7 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { type Account, isReachable } from '../system/account.js'
-import { fileReason } from '../system/files.js'
 
 function mayRead(
   stats: { readonly mode: number; readonly uid: number; readonly gid: number },
@@ -21,7 +20,7 @@ export async function consoleDirectory(directory: string, account: Account): Pro
   const index = join(path, 'index.html')
   const stats = await stat(index).catch((err: NodeJS.ErrnoException) => {
     throw new Error(
-      `OVERLAY_CONSOLE must name the directory of a built web console: ${index} cannot be read: ${err.code === 'ENOENT' ? 'there is no such file' : (fileReason(err) ?? err.code)}`,
+      `OVERLAY_CONSOLE must name the directory of a built web console: ${index} cannot be read: ${err.message}`,
     )
   })
   if (!stats.isFile())

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { errorText, failureText } from '../system/error-text.js'
+import { errorText } from '../system/error-text.js'
 import { busProblem, databaseProblem } from './connect-problem.js'
 
 const error = (code: string, message = 'what', name = 'Error') =>
@@ -123,18 +123,7 @@ test.each([
   expect(problem.isWrongSetting).toBe(isWrongSetting)
 })
 
-test.each([
-  [error('ENOSPC', 'write failed')],
-  [new Error('outer', { cause: error('ENOSPC', 'write failed') })],
-  [error('53100', 'write failed')],
-  [new Error('Command failed: initdb -D x\nerror: write failed: No space left on device\nremoving')],
-  [new Error('initdb\nHINT:  write failed. Check free disk space.\nAborted')],
-])('a full disk is reported in one line', (err) => {
-  expect(failureText(err)).toMatch(/^no space left on a disk: free some .*write failed.*\)$/)
-})
-
-test('other errors are not of a full disk, and an error of several addresses has a text', () => {
-  expect(failureText(error('EACCES'))).toBe('what')
+test('an error of several addresses has a text', () => {
   expect(
     errorText(new Error('a', { cause: Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' }) })),
   ).toBe('a: ECONNREFUSED')

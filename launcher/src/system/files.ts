@@ -1,24 +1,10 @@
 import { access } from 'node:fs/promises'
 
-/** Words for the errors of the file system that an operator can repair. */
-const reasons: Readonly<Record<string, string>> = {
-  EACCES: 'permission denied',
-  EPERM: 'operation not permitted',
-  EROFS: 'the file system is read-only',
-  ENOSPC: 'no space left on the disk',
-  EDQUOT: 'the disk quota is exceeded',
-  EMFILE: 'too many open files',
-  ENFILE: 'too many open files',
-  ENOTDIR: 'a part of the path is not a directory',
-  EISDIR: 'it is a directory',
-  ELOOP: 'too many symbolic links',
-  ENAMETOOLONG: 'the path is too long',
-  EIO: 'the disk reports errors',
-}
-
 /** The reason of a failed operation on a file, or undefined for other errors. */
-export const fileReason = (err: unknown): string | undefined =>
-  reasons[String((err as { readonly code?: unknown } | undefined)?.code)]
+export function fileReason(err: unknown): string | undefined {
+  const { code, syscall, message } = Object(err) as NodeJS.ErrnoException
+  return syscall === undefined || code === 'ENOENT' ? undefined : message
+}
 
 /** Undefined in place of the error that a file does not exist. */
 export function ignoreMissing(err: NodeJS.ErrnoException): undefined {
