@@ -10,7 +10,7 @@ import { sessionsChecks, sessionsConsumer } from './consumers/sessions.js'
 import type { Owners } from './enroll/enroll-method.js'
 import { advertisedHosts, type KeyCheckOptions, startKeyChecks } from './keys/check-keys.js'
 import { type IssuerOptions, openEnrollmentIssuer } from './keys/enrollment-issuer.js'
-import { allKeyPayloads, openKeyringCache } from './keys/keyring-cache.js'
+import { openKeyringCache } from './keys/keyring-cache.js'
 import { refuseOtherTrustDomain } from './keys/trust-domain.js'
 import { cas } from './kinds/ca.js'
 import { enrollments } from './kinds/enrollment.js'
@@ -18,6 +18,7 @@ import { foreign } from './kinds/foreign.js'
 import { pkiMethods } from './methods/pki-methods.js'
 import { type ProvidedKeyPaths, providedSources } from './provided-keys/key-sources.js'
 import { startProvidedKeys } from './provided-keys/watch-provided-keys.js'
+import { keyPayloads } from './store/key-states.js'
 
 export interface ServiceOptions
   extends Omit<KeyCheckOptions, 'now'>,
@@ -103,7 +104,7 @@ export async function openService(options: ServiceOptions) {
     entities: entityService({ changeLog, kinds, names, foreign: foreign(issuer) }),
     changes: changeService(
       changeLog,
-      { ...loadersOf(changeLog.db, kinds), keys: () => allKeyPayloads(changeLog.db) },
+      { ...loadersOf(changeLog.db, kinds), keys: () => keyPayloads(changeLog.db) },
       consumers,
     ),
     pki: pkiMethods(deps),

@@ -29,11 +29,13 @@ export type Work<T> = (run: Run, context: Context) => Promise<T>
 
 export interface Jobs extends AsyncDisposable {
   /** Begins a job, or refuses with RATE_LIMITED. It continues after the call returns. */
-  start<T>(job: JobName, isFixing: boolean, limitMs: number, by: Context, work: Work<T>): Promise<Started<T>>
-}
-
-export interface Started<T> {
-  readonly ended: Promise<T>
+  start<T>(
+    job: JobName,
+    isFixing: boolean,
+    limitMs: number,
+    by: Context,
+    work: Work<T>,
+  ): Promise<{ readonly ended: Promise<T> }>
 }
 
 /** The jobs of this replica. They outlive the request that starts them, not the process. */

@@ -6,7 +6,6 @@ import {
   collectSchema,
   type Manifest,
   nameOfTime,
-  type StoredSchema,
   saveDirectory,
   writeManifest,
 } from '../snapshot/index.js'
@@ -52,7 +51,9 @@ async function exportAll(
   const shared = { ...context, signal: AbortSignal.any([context.signal, abort.signal]) }
   const exports = Object.entries(maintenance).map(async ([schema, service]) => {
     try {
-      return [schema, await exportOne(service, request, shared)] as const
+      const stored = await collectSchema(service.export(request, shared))
+      shared.signal.throwIfAborted() // an aborted stream ends like a complete one
+      return [schema, stored] as const
     } catch (err) {
       abort.abort(err)
       throw err
@@ -64,16 +65,6 @@ async function exportAll(
   const bytes = tables.reduce((sum, { bytes }) => sum + bytes, 0)
   if (bytes > request.maxBytes) throw new Error(`more than ${request.maxBytes} bytes`)
   return Object.fromEntries(stored)
-}
-
-async function exportOne(
-  service: Maintenance[string],
-  request: ExportRequest,
-  context: Context,
-): Promise<StoredSchema> {
-  const stored = await collectSchema(service.export(request, context))
-  context.signal.throwIfAborted() // an aborted stream ends like a complete one
-  return stored
 }
 
 /** Removes the directories of replicas that died during a snapshot. */

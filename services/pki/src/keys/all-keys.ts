@@ -2,15 +2,19 @@ import { X509Certificate } from 'node:crypto'
 import type { Db } from '@overlay/store/postgres'
 import { hostsOf, isIssuedBy, notAfterOf, notBeforeOf, pemBlocksIn } from '@overlay/x509'
 import { onOneLine } from '../domain/describe-key.js'
-import type { PlannedKey } from '../domain/planned-key.js'
+import type { PlannedCertificate } from '../domain/planned-key.js'
 import { type Key, readKeys } from '../store/keys.js'
 import { type TokenKey, tokenKeys } from '../store/token-keys.js'
+
+export interface CertifiedKey extends Key {
+  readonly certificate: PlannedCertificate
+}
 
 /** All keys of the network, of both tables. */
 export interface AllKeys {
   readonly certified: readonly Key[]
   readonly tokens: readonly TokenKey[]
-  readonly planned: readonly PlannedKey[]
+  readonly planned: readonly (CertifiedKey | TokenKey)[]
 }
 
 export async function readAllKeys(db: Db): Promise<AllKeys> {
@@ -19,7 +23,7 @@ export async function readAllKeys(db: Db): Promise<AllKeys> {
   return { certified, tokens, planned: [...plannedKeys(certified), ...tokens] }
 }
 
-function plannedKeys(keys: readonly Key[]): readonly PlannedKey[] {
+function plannedKeys(keys: readonly Key[]): readonly CertifiedKey[] {
   const roots = keys.filter(({ role }) => role === 'root')
   const signings = keys.filter(({ role }) => role === 'signing')
   return keys.map((key) => ({

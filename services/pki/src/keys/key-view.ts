@@ -46,20 +46,14 @@ export interface ViewDeps {
 }
 
 /** By role, then the order of their creation. */
-export function keyViews({ certified, tokens, planned }: AllKeys, deps: ViewDeps): readonly KeyView[] {
-  const pems = new Map(certified.map(({ id, pem }) => [id, pem]))
-  const jwks = new Map(tokens.map(({ id, publicJwk }) => [id, publicJwk as JsonWebKey]))
-  const publicKeyOf = (id: string, pem: string | undefined): KeyObject =>
-    pem === undefined
-      ? createPublicKey({ key: jwks.get(id) ?? {}, format: 'jwk' })
-      : new X509Certificate(pem).publicKey
+export function keyViews({ planned }: AllKeys, deps: ViewDeps): readonly KeyView[] {
   return planned
     .map((key): KeyView => {
-      const { id, role, state, source, createdAt, certificate } = key
-      const pem = pems.get(id)
+      const { id, role, state, source, createdAt } = key
+      const { pem, certificate } = key.role === 'token' ? noCertificate : key
       return {
         ...{ id, role, state, source, createdAt },
-        kind: describeKey(publicKeyOf(id, pem)),
+        kind: describeKey(publicKeyOf(key)),
         subject: pem && subjectOf(pem),
         fingerprint: pem ? fingerprintOfPem(pem) : id,
         notBefore: certificate?.notBefore,
@@ -71,6 +65,13 @@ export function keyViews({ certified, tokens, planned }: AllKeys, deps: ViewDeps
     })
     .sort((a, b) => keyRoles.indexOf(a.role) - keyRoles.indexOf(b.role))
 }
+
+const noCertificate = { pem: undefined, certificate: undefined }
+
+const publicKeyOf = (key: AllKeys['planned'][number]): KeyObject =>
+  key.role === 'token'
+    ? createPublicKey({ key: key.publicJwk as JsonWebKey, format: 'jwk' })
+    : new X509Certificate(key.pem).publicKey
 
 function outstandingOf(
   key: PlannedKey,

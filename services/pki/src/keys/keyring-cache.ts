@@ -2,12 +2,11 @@ import { metrics } from '@overlay/process'
 import { openLimit } from '@overlay/process/async'
 import type { Context } from '@overlay/rpc'
 import { type ChangeLog, localSource, watchKinds } from '@overlay/store/change-log'
-import { bestEffort, type Db } from '@overlay/store/postgres'
+import { bestEffort } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import { rotationOf, type TokenKeyRules } from '../domain/token-key-plan.js'
 import { KEYS_REACH_MS } from '../limits.js'
-import { keyPayloads } from '../store/keys.js'
-import { tokenKeyPayloads } from '../store/token-keys.js'
+import { keyPayloads } from '../store/key-states.js'
 import { readAllKeys } from './all-keys.js'
 import { reportKeys } from './key-report.js'
 import { type Keyring, keyringOf, readTokenKeyring, type TokenKeyring } from './keyring.js'
@@ -45,7 +44,7 @@ export async function openKeyringCache(
     keyring.forget()
     tokenKeyring.forget()
   }
-  const source = localSource(changeLog, { keys: () => allKeyPayloads(changeLog.db) })
+  const source = localSource(changeLog, { keys: () => keyPayloads(changeLog.db) })
   const projection = await watchKinds(source, ['keys'], invalidate, { log })
   return {
     keyring: keyring.get,
@@ -60,30 +59,16 @@ export async function openKeyringCache(
   }
 }
 
-/** The payloads of all keys, for followers that load. */
-export async function* allKeyPayloads(db: Db): AsyncIterable<{ readonly id: string; readonly json: object }> {
-  yield* keyPayloads(db)
-  yield* tokenKeyPayloads(db)
-}
-
+/** Concurrent readers share a read. A failed one is not kept. */
 function cacheUntilForgotten<T>(read: () => Promise<T>) {
   let value: Promise<T> | undefined
   const forget = (): void => {
     value = undefined
   }
-  const readOnce = async (): Promise<T> => {
-    try {
-      return await read()
-    } catch (err) {
-      forget() // the next call reads again
-      throw err
-    }
+  const readOnce = (): Promise<T> => {
+    const reading = read()
+    reading.catch(forget) // the callers get the failure
+    return reading
   }
-  return {
-    forget,
-    get(): Promise<T> {
-      value ??= readOnce()
-      return value
-    },
-  }
+  return { forget, get: (): Promise<T> => (value ??= readOnce()) }
 }

@@ -1,6 +1,14 @@
 import type { RowChange } from '@overlay/store/change-log'
 import type { Tx } from '@overlay/store/postgres'
-import { crossSign, hostsOf, issueCa, issueServer, openSigner, type Signer } from '@overlay/x509'
+import {
+  type CertifiedKey,
+  crossSign,
+  hostsOf,
+  issueCa,
+  issueServer,
+  openSigner,
+  type Signer,
+} from '@overlay/x509'
 import { dueStep, type KeyRules } from '../domain/key-plan.js'
 import { type KeyRole, keyOf, type Step } from '../domain/planned-key.js'
 import { MAX_KEY_STEPS } from '../limits.js'
@@ -38,10 +46,14 @@ export async function takeStep(
   deps: StepDeps,
 ): Promise<readonly RowChange[]> {
   if (step.step === 'add') return [await addGenerated(tx, keys, step.role, step.state, deps)]
-  const key = [...keys.certified, ...keys.tokens].find(({ id }) => id === step.id)
+  const { certified, tokens } = keys
+  const key = [...certified, ...tokens].find(({ id }) => id === step.id)
   if (!key) throw new Error(`there is no key ${step.id}`)
   if (step.step === 'remove') return [await remove(tx, key)]
-  if (step.step === 'renew') return [await renewServer(tx, keys, key.id, deps)]
+  if (step.step === 'renew' && key.role !== 'token') {
+    const { pem } = await certifyServer(certified, privateKeyOf(key, deps.keySecret), deps, key)
+    return [await replaceCertificate(tx, key, pem)]
+  }
   const former = keys.planned.find(({ role, state }) => role === key.role && state === 'active')
   return [
     ...(former ? [await retire(tx, former, deps.now)] : []), // first: one of each role is active
@@ -56,34 +68,20 @@ async function addGenerated(
   state: 'next' | 'active',
   deps: StepDeps,
 ): Promise<RowChange> {
-  const { keySecret, rules, now } = deps
-  const add = (key: Omit<Parameters<typeof addKey>[2], 'role' | 'state'>, as: Key['role']) =>
-    addKey(tx, keySecret, { ...key, role: as, state }, now)
-  switch (role) {
-    case 'token':
-      return addTokenKey(tx, keySecret, await newTokenKey(), { state, source: 'generated' }, now)
-    case 'server': {
-      const request = { privateKey: await newServerKey(), hosts: hostsFor(certified, rules), now }
-      return add(await issueServer(signerOf(keyOf(certified, 'signing', 'active'), keySecret), request), role)
-    }
-    case 'signing': {
-      const root = issuingRoot(certified, state)
-      const signer = signerOf(root, keySecret)
-      const trustDomain = trustDomainFor(certified, deps)
-      const request = { privateKey: await newAuthorityKey(), trustDomain, now, signer }
-      return add(
-        { ...(await issueCa({ ...request, commonName: newAuthorityName(role) })), trustDomain },
-        role,
-      )
-    }
-    case 'root': {
-      const trustDomain = trustDomainFor(certified, deps)
-      const request = { privateKey: await newAuthorityKey(), trustDomain, now }
-      const root = await issueCa({ ...request, commonName: newAuthorityName(role) })
-      const crossPem = await crossCertificate(root.pem, certified, { keySecret, now })
-      return add({ ...root, crossPem, trustDomain }, role)
-    }
+  const { keySecret, now } = deps
+  if (role === 'token')
+    return addTokenKey(tx, keySecret, await newTokenKey(), { state, source: 'generated' }, now)
+  if (role === 'server') {
+    const server = await certifyServer(certified, await newServerKey(), deps)
+    return addKey(tx, keySecret, { ...server, role, state }, now)
   }
+  const trustDomain = trustDomainFor(certified, deps)
+  const issued = await issueCa({
+    ...{ privateKey: await newAuthorityKey(), commonName: newAuthorityName(role), trustDomain, now },
+    ...(role === 'signing' && { signer: signerOf(issuingRoot(certified, state), keySecret) }),
+  })
+  const crossPem = role === 'root' ? await crossCertificate(issued.pem, certified, deps) : undefined
+  return addKey(tx, keySecret, { ...issued, role, state, crossPem, trustDomain }, now)
 }
 
 /** Undefined: the active root cannot certify another one. */
@@ -102,26 +100,17 @@ function issuingRoot(certified: readonly Key[], state: 'next' | 'active'): Key |
   return next && next.sealed !== null ? next : keyOf(certified, 'root', 'active')
 }
 
-async function renewServer(
-  tx: Tx,
-  { certified }: AllKeys,
-  id: string,
-  { keySecret, rules, now }: StepDeps,
-): Promise<RowChange> {
-  const server = certified.find((key) => key.id === id)
-  if (!server) throw new Error(`there is no server key ${id}`)
-  const signer = signerOf(keyOf(certified, 'signing', 'active'), keySecret)
-  const privateKey = privateKeyOf(server, keySecret)
-  const { pem } = await issueServer(signer, { privateKey, hosts: hostsFor(certified, rules, server), now })
-  return replaceCertificate(tx, server, pem)
-}
-
 /** Names of earlier certificates stay: tokens name them. */
-const hostsFor = (
+async function certifyServer(
   certified: readonly Key[],
-  { hosts = [] }: KeyRules,
-  server = keyOf(certified, 'server', 'active'),
-): readonly string[] => [...new Set([...hosts, ...(server ? hostsOf(server.pem) : [])])]
+  privateKey: string,
+  { keySecret, rules, now }: StepDeps,
+  former = keyOf(certified, 'server', 'active'),
+): Promise<CertifiedKey> {
+  const hosts = [...new Set([...(rules.hosts ?? []), ...(former ? hostsOf(former.pem) : [])])]
+  const signer = signerOf(keyOf(certified, 'signing', 'active'), keySecret)
+  return issueServer(signer, { privateKey, hosts, now })
+}
 
 function signerOf(authority: Key | undefined, keySecret: string): Signer {
   if (!authority) throw new Error('there is no authority that could sign')

@@ -45,6 +45,7 @@ export interface KeyFiles {
 }
 
 const readableByAll = 0o004
+const missing = ['no such file or directory', 'check the path'] as const
 
 /**
  * Reads a directory with `tls.key`, `tls.crt`, `ca.crt` and `passphrase`, or with `keystore.p12` instead of the first
@@ -52,11 +53,18 @@ const readableByAll = 0o004
  */
 export async function readKeyFiles(source: KeySource): Promise<KeyFiles> {
   const { path, names } = source
-  const isDirectory = (await lookUp(names.path, path)).isDirectory()
+  const stats = await stat(path).catch((err: unknown) => {
+    throw unreadable(`${names.path} ${path}`, err)
+  })
+  const isDirectory = stats.isDirectory()
   // what cannot be entered cannot be read either, and that error names the file
   const directory = isDirectory ? await snapshotOf(path).catch(() => path) : undefined
   const warnings: string[] = []
-  const read = (where: string, file: string) => readLimited(where, file, warnings)
+  const read = async (where: string, file: string): Promise<KeyFile> => {
+    const found = await readIfThere(where, file, warnings)
+    if (!found) throw new ProvidedKeyError(where, ...missing)
+    return found
+  }
   const inDirectory = (name: string, isSecret = false): Promise<KeyFile | undefined> =>
     directory === undefined
       ? Promise.resolve(undefined)
@@ -92,29 +100,13 @@ export async function readKeyFiles(source: KeySource): Promise<KeyFiles> {
   }
 }
 
-async function lookUp(where: string, path: string) {
-  try {
-    return await stat(path)
-  } catch (err) {
-    throw unreadable(`${where} ${path}`, err)
-  }
-}
-
+/** Undefined: there is no such file. */
 async function readIfThere(where: string, path: string, warnings: string[]): Promise<KeyFile | undefined> {
-  try {
-    await stat(path)
-  } catch (err) {
-    if ((err as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw unreadable(where, err)
-  }
-  return readLimited(where, path, warnings)
-}
-
-async function readLimited(where: string, path: string, warnings: string[]): Promise<KeyFile> {
   let file: FileHandle
   try {
     file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK) // a pipe would wait for a writer
   } catch (err) {
+    if ((err as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw unreadable(where, err)
   }
   try {
@@ -136,8 +128,7 @@ async function readLimited(where: string, path: string, warnings: string[]): Pro
 
 function unreadable(where: string, err: unknown): ProvidedKeyError {
   const { code } = err as NodeJS.ErrnoException
-  if (code === 'ENOENT' || code === 'ENOTDIR')
-    return new ProvidedKeyError(where, 'no such file or directory', 'check the path')
+  if (code === 'ENOENT' || code === 'ENOTDIR') return new ProvidedKeyError(where, ...missing)
   if (code === 'EACCES' || code === 'EPERM')
     return new ProvidedKeyError(
       where,

@@ -1,5 +1,5 @@
 import type { RowChange } from '@overlay/store/change-log'
-import { onlyRow, type Tx } from '@overlay/store/postgres'
+import { type Db, onlyRow, type Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import type { KeyFacts, KeyRole } from '../domain/planned-key.js'
 
@@ -50,10 +50,17 @@ export function keyChange(before: Audited | null, after: Audited | null): RowCha
 }
 
 /** What followers get. */
-export const payloadOf = ({ role, state }: Pick<KeyFacts, 'role' | 'state'>): object => ({ role, state })
+const payloadOf = ({ role, state }: Pick<KeyFacts, 'role' | 'state'>): object => ({ role, state })
 
 /** Without secrets and what else a row has. */
 const auditOf = ({ id, role, state, source, createdAt, activeAt, retiredAt, certificate }: Audited) => ({
   ...{ id, role, state, source, createdAt, activeAt, retiredAt },
   ...(certificate !== undefined && { certificate }),
 })
+
+/** The payloads of all keys, for followers that load. */
+export async function* keyPayloads(db: Db): AsyncIterable<{ readonly id: string; readonly json: object }> {
+  const { rows } = await db.query<Pick<KeyFacts, 'id' | 'role' | 'state'>>(sql`
+    select id, role, state from key union all select id, 'token', state from token_key order by id`)
+  for (const row of rows) yield { id: row.id, json: payloadOf(row) }
+}

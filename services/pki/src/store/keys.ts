@@ -4,7 +4,7 @@ import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/store/postgres
 import { notAfterOf } from '@overlay/x509'
 import sql from 'sql-template-tag'
 import type { KeyFacts } from '../domain/planned-key.js'
-import { keyChange, payloadOf, stateColumns } from './key-states.js'
+import { keyChange, stateColumns } from './key-states.js'
 
 /** A key with a certificate. */
 export interface Key extends KeyFacts {
@@ -66,14 +66,6 @@ export async function replaceCertificate(tx: Tx, key: Key, pem: string, chain = 
      where id = ${key.id}
  returning ${columns}`)
   return keyChange(withCertificate(key), withCertificate(onlyRow(rows)))
-}
-
-/** The payloads of all keys, for followers that load. */
-export async function* keyPayloads(db: Db): AsyncIterable<{ readonly id: string; readonly json: object }> {
-  const { rows } = await db.query<Pick<Key, 'id' | 'role' | 'state'>>(
-    sql`select id, role, state from key order by id`,
-  )
-  for (const row of rows) yield { id: row.id, json: payloadOf(row) }
 }
 
 const withCertificate = (key: Key) => ({ ...key, certificate: key.pem })

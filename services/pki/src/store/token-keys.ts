@@ -2,7 +2,7 @@ import type { RowChange } from '@overlay/store/change-log'
 import { type Db, onlyRow, seal, type Tx, unseal } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import type { KeyFacts } from '../domain/planned-key.js'
-import { keyChange, payloadOf, stateColumns } from './key-states.js'
+import { keyChange, stateColumns } from './key-states.js'
 
 /** A key with its secret half. */
 export interface NewTokenKey {
@@ -47,11 +47,4 @@ export async function addTokenKey(
             ${activeAt})
  returning ${columns}`)
   return keyChange(null, onlyRow(rows))
-}
-
-/** The payloads of all of them, for followers that load. */
-export async function* tokenKeyPayloads(
-  db: Db,
-): AsyncIterable<{ readonly id: string; readonly json: object }> {
-  for (const key of await tokenKeys(db)) yield { id: key.id, json: payloadOf(key) }
 }
