@@ -11,9 +11,9 @@ import {
   type Message,
   RouterCapability,
   RouterMetadata,
-  sendHello,
   type Version,
 } from '@overlay/channel'
+import { sendHello } from '../../packages/channel/testing/send-hello.js'
 import type { RouterIdentity } from './identity.js'
 import { untilClosed } from './until-closed.js'
 

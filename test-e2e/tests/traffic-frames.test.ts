@@ -1,14 +1,7 @@
 import type { TLSSocket } from 'node:tls'
-import {
-  contentType,
-  ctrlType,
-  edgeType,
-  encodeFrame,
-  encodeVersion,
-  headerKey,
-  sendHello,
-} from '@overlay/channel'
+import { contentType, ctrlType, edgeType, encodeFrame, encodeVersion, headerKey } from '@overlay/channel'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { sendHello } from '../../packages/channel/testing/send-hello.js'
 import { ownCertificate } from '../member.js'
 import { connectTls, VERSION } from '../router/controllers.js'
 import { enrollRouter, type RouterIdentity } from '../router/identity.js'

@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { goldenFrames } from '../testing/golden-frames.js'
 import { received } from '../testing/received.js'
+import { sendHello } from '../testing/send-hello.js'
 import { closed, tlsPair } from '../testing/tls-pair.js'
 import {
   acceptHello,
@@ -15,7 +16,6 @@ import {
   headerKey,
   MalformedFrame,
   MalformedHeader,
-  sendHello,
 } from './index.js'
 
 const version = [headerKey.version, encodeText('v1.1.13|f00|today|linux|amd64')] as const

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { type Channel, type ChannelOptions, openChannel } from './channel.js'
 import { encodeFrame, type FrameDecoder, frameDecoder } from './frame.js'
-import { decodeBool, decodeInt32, decodeText, encodeBool, encodeInt32, encodeText } from './headers.js'
+import { decodeText, encodeBool, encodeInt32 } from './headers.js'
 import { HELLO_LIMITS } from './limits.js'
 import { contentType, HELLO_SEQUENCE, type Headers, headerKey, type Message } from './message.js'
 import { decodeVersion, type Version } from './version.js'
@@ -21,29 +21,21 @@ export interface ReceivedHello {
   accept(headers: Headers, options: Omit<ChannelOptions, 'decoder'>): Channel
 }
 
-/** The answer of a controller to the hello. The socket is paused until `open`. */
-export interface AnsweredHello {
-  readonly controllerId: string | undefined
-  readonly connectionId: string | undefined
-  readonly version: Version
-  readonly headers: Headers
-  open(options: Omit<ChannelOptions, 'decoder'>): Channel
-}
-
 /**
  * Reads the first message of a router. Throws HelloFailed, MalformedFrame or MalformedHeader, and destroys the socket
  * then.
  */
-export const acceptHello = (socket: Socket, timeoutMs: number): Promise<ReceivedHello> =>
-  orDestroy(socket, async () => {
+export async function acceptHello(socket: Socket, timeoutMs: number): Promise<ReceivedHello> {
+  try {
     const { message, decoder } = await readFirst(socket, timeoutMs)
     if (message.type !== contentType.hello) throw new HelloFailed(`a message of type ${message.type}`)
     const routerId = decodeText(message.body)
     if (routerId === '') throw new HelloFailed('a hello without router id')
-    const headers = copyOf(message.headers)
+    const headers = new Map([...message.headers].map(([key, value]) => [key, Buffer.from(value)] as const))
+    const version = headers.get(headerKey.version)
     return {
       routerId,
-      version: versionIn(headers) ?? UNKNOWN,
+      version: version ? decodeVersion(version) : UNKNOWN,
       headers,
       accept(answer, options) {
         const own: Headers = new Map([
@@ -55,38 +47,6 @@ export const acceptHello = (socket: Socket, timeoutMs: number): Promise<Received
         return openChannel(socket, { ...options, decoder })
       },
     }
-  })
-
-/** Sends the hello of a router and reads the answer. Throws like `acceptHello`. */
-export const sendHello = (
-  socket: Socket,
-  hello: { readonly routerId: string; readonly headers: Headers },
-  timeoutMs: number,
-): Promise<AnsweredHello> =>
-  orDestroy(socket, async () => {
-    const body = encodeText(hello.routerId)
-    socket.write(encodeFrame(contentType.hello, HELLO_SEQUENCE, hello.headers, body))
-    const { message, decoder } = await readFirst(socket, timeoutMs)
-    const headers = copyOf(message.headers)
-    const replyFor = headers.get(headerKey.replyFor)
-    if (message.type !== contentType.result || !replyFor || decodeInt32(replyFor) !== HELLO_SEQUENCE)
-      throw new HelloFailed(`a message of type ${message.type}`)
-    if (!decodeBool(headers.get(headerKey.resultSuccess) ?? encodeBool(false)))
-      throw new HelloFailed(`refused: ${decodeText(message.body)}`)
-    const version = versionIn(headers)
-    if (!version) throw new HelloFailed('a hello without version')
-    return {
-      controllerId: textIn(headers, headerKey.id),
-      connectionId: textIn(headers, headerKey.connectionId),
-      version,
-      headers,
-      open: (options) => openChannel(socket, { ...options, decoder }),
-    }
-  })
-
-async function orDestroy<T>(socket: Socket, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
   } catch (err) {
     socket.destroy()
     throw err
@@ -130,18 +90,5 @@ export function readFirst(socket: Socket, timeoutMs: number): Promise<FirstMessa
   })
 }
 
-const copyOf = (headers: Headers): Headers =>
-  new Map([...headers].map(([key, value]) => [key, Buffer.from(value)] as const))
-
-const textIn = (headers: Headers, key: number): string | undefined => {
-  const value = headers.get(key)
-  return value && decodeText(value)
-}
-
 /** wire: controllers take routers that send no version; routers require that of the controller. */
 const UNKNOWN: Version = { version: '', revision: '', buildDate: '', os: '', arch: '' }
-
-function versionIn(headers: Headers): Version | undefined {
-  const value = headers.get(headerKey.version)
-  return value && decodeVersion(value)
-}

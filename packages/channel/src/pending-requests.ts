@@ -14,9 +14,7 @@ export interface PendingRequests {
   rejectAll(reason: Error): void
 }
 
-interface Pending {
-  readonly resolve: (reply: Message) => void
-  readonly reject: (err: Error) => void
+interface Pending extends PromiseWithResolvers<Message> {
   readonly timer: NodeJS.Timeout
 }
 
@@ -31,14 +29,15 @@ export function pendingRequests(): PendingRequests {
   }
 
   return {
-    add: (sequence, type, timeoutMs) =>
-      new Promise((resolve, reject) => {
-        const timer = setTimeout(() => {
-          const timeout = new ReplyTimeout(`no answer to a message of type ${type} within ${timeoutMs} ms`)
-          take(sequence)?.reject(timeout)
-        }, timeoutMs)
-        bySequence.set(sequence, { resolve, reject, timer })
-      }),
+    add(sequence, type, timeoutMs) {
+      const timeout = (): void =>
+        take(sequence)?.reject(
+          new ReplyTimeout(`no answer to a message of type ${type} within ${timeoutMs} ms`),
+        )
+      const pending = { ...Promise.withResolvers<Message>(), timer: setTimeout(timeout, timeoutMs) }
+      bySequence.set(sequence, pending)
+      return pending.promise
+    },
     resolve(sequence, reply) {
       const pending = take(sequence)
       pending?.resolve(reply)

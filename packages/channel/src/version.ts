@@ -15,15 +15,8 @@ export const encodeVersion = ({ version, revision, buildDate, os, arch }: Versio
   encodeText([version, revision, buildDate, os, arch].join('|'))
 
 export function decodeVersion(value: Buffer): Version {
-  const [version, revision, buildDate, os, arch, ...rest] = decodeText(value).split('|')
-  if (
-    version === undefined ||
-    revision === undefined ||
-    buildDate === undefined ||
-    os === undefined ||
-    arch === undefined ||
-    rest.length > 0
-  )
-    throw new MalformedHeader('a version without exactly five parts')
+  const parts = decodeText(value).split('|')
+  if (parts.length !== 5) throw new MalformedHeader('a version without exactly five parts')
+  const [version = '', revision = '', buildDate = '', os = '', arch = ''] = parts
   return { version, revision, buildDate, os, arch }
 }

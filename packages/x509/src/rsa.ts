@@ -26,28 +26,9 @@ function primesBelow(limit: number): readonly number[] {
   return primes
 }
 
-const smallPrimes = primesBelow(10_000)
+const smallPrimes = primesBelow(10_000).map(BigInt)
 
-/** Primes whose product is a safe integer: one long division tests them all. */
-interface Batch {
-  readonly primes: readonly number[]
-  readonly product: bigint
-}
-
-const batches: readonly Batch[] = smallPrimes.reduce<Batch[]>((batches, prime) => {
-  const last = batches.at(-1)
-  const product = last && last.product * BigInt(prime)
-  if (last && product && product <= BigInt(Number.MAX_SAFE_INTEGER))
-    batches[batches.length - 1] = { primes: [...last.primes, prime], product }
-  else batches.push({ primes: [prime], product: BigInt(prime) })
-  return batches
-}, [])
-
-const hasSmallFactor = (modulus: bigint): boolean =>
-  batches.some(({ primes, product }) => {
-    const rest = Number(modulus % product)
-    return primes.some((prime) => rest % prime === 0)
-  })
+const hasSmallFactor = (modulus: bigint): boolean => smallPrimes.some((prime) => modulus % prime === 0n)
 
 /** Fermat's method: n = a² − b², where a is close to the root of n if the factors are close to each other. */
 function hasCloseFactors(modulus: bigint): boolean {
@@ -83,12 +64,12 @@ const squaresOf256 = new Set(Array.from({ length: 256 }, (_, i) => (i * i) % 256
 
 /** A modulus of the defective generator is a power of 65537 modulo each of these primes; any other is with probability 2⁻²⁸. */
 const rocaPrints = smallPrimes
-  .filter((prime) => prime > 2 && prime <= 167)
+  .filter((prime) => prime > 2n && prime <= 167n)
   .map((prime) => {
-    const powers = new Set<number>()
-    for (let power = 1; !powers.has(power); power = (power * (65_537 % prime)) % prime) powers.add(power)
-    return { prime: BigInt(prime), powers }
+    const powers = new Set<bigint>()
+    for (let power = 1n; !powers.has(power); power = (power * 65_537n) % prime) powers.add(power)
+    return { prime, powers }
   })
 
 const isOfRoca = (modulus: bigint): boolean =>
-  rocaPrints.every(({ prime, powers }) => powers.has(Number(modulus % prime)))
+  rocaPrints.every(({ prime, powers }) => powers.has(modulus % prime))

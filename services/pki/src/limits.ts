@@ -84,3 +84,6 @@ export const JWTS_SIGNED_AT_ONCE = 2
 
 /** Enrollment tokens that wait for a signature: twenty pages of 500. */
 export const JWTS_WAITING = 10_000
+
+/** A router enrolls again after this time while a replica of the former release cannot check its names. */
+export const UPGRADE_SECONDS = 30

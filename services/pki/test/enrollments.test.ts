@@ -152,7 +152,6 @@ const unexpected = (): never => {
 const noIssuer = {
   issue: unexpected,
   issueAsOf: unexpected,
-  renew: unexpected,
   jwtsOf: unexpected,
   caJwt: unexpected,
 }

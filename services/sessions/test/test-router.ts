@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { connect, type TLSSocket } from 'node:tls'
 import {
-  type AnsweredHello,
   type Channel,
   ClientHello,
   ctrlType,
@@ -10,8 +9,8 @@ import {
   headerKey,
   type Message,
   type Outgoing,
-  sendHello,
 } from '@overlay/channel'
+import { type AnsweredHello, sendHello } from '../../../packages/channel/testing/send-hello.js'
 
 /** The key and the certificate of a router, leaf first. */
 export interface RouterKey {

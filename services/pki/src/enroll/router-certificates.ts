@@ -1,10 +1,11 @@
 import { splitAddress } from '@overlay/process'
-import type { Context } from '@overlay/rpc'
+import { type Context, Fault, retryAfter } from '@overlay/rpc'
 import { forYears, issueLeaf, withCommonName } from '@overlay/x509'
 import type { Logger } from 'pino'
 import type { Csr } from '../domain/csr.js'
 import { hostsToClaim, routerNames, serverSubject } from '../domain/router-names.js'
 import type { Keyring } from '../keys/keyring.js'
+import { UPGRADE_SECONDS } from '../limits.js'
 import type { Owners } from './enroll-method.js'
 
 /** The rules for the names in certificates of routers, and the time from which they are valid. */
@@ -94,5 +95,12 @@ export async function issueRouterCertificates(
 
 export const hostClaims =
   ({ claimRouterHosts }: Owners['sessions'], context: Context): ClaimHosts =>
-  async (routerId, hosts) =>
-    (await claimRouterHosts({ routerId, hosts: [...hosts] }, context)).refused
+  async (routerId, hosts) => {
+    try {
+      return (await claimRouterHosts({ routerId, hosts: [...hosts] }, context)).refused
+    } catch (err) {
+      if (!(err instanceof Fault && err.code === 'UNHANDLED')) throw err
+      // a replica of the former release answers so, which does not differ from other failures: no name is given unchecked
+      throw retryAfter(UPGRADE_SECONDS, 'UNAVAILABLE', 'sessions cannot check the names of the router', err)
+    }
+  }

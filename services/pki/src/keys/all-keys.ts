@@ -24,8 +24,7 @@ export async function readAllKeys(db: Db): Promise<AllKeys> {
 }
 
 function plannedKeys(keys: readonly Key[]): readonly CertifiedKey[] {
-  const roots = keys.filter(({ role }) => role === 'root')
-  const signings = keys.filter(({ role }) => role === 'signing')
+  const [roots, signings] = [ofRole(keys, 'root'), ofRole(keys, 'signing')]
   return keys.map((key) => ({
     ...key,
     certificate: {
@@ -46,21 +45,19 @@ function plannedKeys(keys: readonly Key[]): readonly CertifiedKey[] {
  * @param authority signs the leaf
  */
 export function intermediatesOf(authority: Key, keys: readonly Key[], now: Date): string {
-  const roots = keys.filter(({ role }) => role === 'root')
-  const root = rootOf(authority, roots)
-  return [authority.pem, authority.chain, ...(root ? crossesOf(root, roots, now) : [])].join('')
+  return authority.pem + chainAbove(authority, keys, now)
 }
 
 /** What a server sends after its own certificate. */
 export function serverChainOf(server: Key, keys: readonly Key[], now: Date): string {
-  const signing = issuerIn(
-    keys.filter(({ role }) => role === 'signing'),
-    server,
-  )
-  if (signing) return intermediatesOf(signing, keys, now)
-  const roots = keys.filter(({ role }) => role === 'root')
-  const root = rootOf(server, roots)
-  return [server.chain, ...(root ? crossesOf(root, roots, now) : [])].join('')
+  const signing = issuerIn(ofRole(keys, 'signing'), server)
+  return signing ? intermediatesOf(signing, keys, now) : chainAbove(server, keys, now)
+}
+
+function chainAbove(key: Key, keys: readonly Key[], now: Date): string {
+  const roots = ofRole(keys, 'root')
+  const root = rootOf(key, roots)
+  return [key.chain, ...(root ? crossesOf(root, roots, now) : [])].join('')
 }
 
 function crossesOf({ crossPem }: Key, roots: readonly Key[], now: Date): readonly string[] {
@@ -73,11 +70,12 @@ function crossesOf({ crossPem }: Key, roots: readonly Key[], now: Date): readonl
 /** The root that the chain of a key ends at. */
 function rootOf(key: Key, roots: readonly Key[]): Key | undefined {
   const top = [...pemBlocksIn(key.chain)].at(-1)?.text ?? key.pem
-  return issuerOf(
-    roots.filter(({ id }) => id !== key.id),
-    top,
-  )
+  const others = roots.filter(({ id }) => id !== key.id)
+  return issuerOf(others, top)
 }
+
+const ofRole = (keys: readonly Key[], which: Key['role']): readonly Key[] =>
+  keys.filter(({ role }) => role === which)
 
 const issuerIn = (signings: readonly Key[], { pem, chain }: Key): Key | undefined =>
   chain === '' ? issuerOf(signings, pem) : undefined

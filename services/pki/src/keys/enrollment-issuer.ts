@@ -13,8 +13,6 @@ export interface EnrollmentIssuer {
   issue(wish: EnrollmentWish): Enrollment
   /** The enrollment as it would have been issued then. Undefined: it would have expired. */
   issueAsOf(wish: EnrollmentWish, then: Date): Enrollment | undefined
-  /** The same enrollment with another token and another end. */
-  renew(enrollment: Enrollment, expiresAt: Date): Enrollment
   /** Signed with the active server key, in the order of the enrollments. */
   jwtsOf(enrollments: readonly Enrollment[]): Promise<readonly string[]>
   /** The token for clients that have a certificate of the authority. */
@@ -72,7 +70,6 @@ export function openEnrollmentIssuer(options: IssuerOptions): EnrollmentIssuer {
       const enrollment = issue(wish, then)
       return enrollment.expiresAt > now() ? enrollment : undefined
     },
-    renew: (enrollment, expiresAt) => ({ ...enrollment, token: randomUUID(), expiresAt }),
     async jwtsOf(enrollments) {
       if (enrollments.length === 0) return []
       const active = await signer()

@@ -66,11 +66,12 @@ export async function prepareKey(deps: KeyDeps, role: KeyRole, material?: Provid
   })
   const isChanged = ({ id }: KeyView): boolean => changed.some((row) => row.id === id && row.after)
   const ofRole = after.filter((key) => key.role === role)
-  const prepared =
-    ofRole.find((key) => key.state === 'active' && isChanged(key)) ?? keyOf(ofRole, role, 'next')
-  const same = prepared ?? keyOf(ofRole, role, 'active') // the provided certificate is in use already
-  if (!same) throw new Error(`no ${role} key was prepared`)
-  return same
+  const key =
+    ofRole.find((key) => key.state === 'active' && isChanged(key)) ??
+    keyOf(ofRole, role, 'next') ??
+    keyOf(ofRole, role, 'active') // the provided certificate is in use already
+  if (!key) throw new Error(`no ${role} key was prepared`)
+  return key
 }
 
 /**

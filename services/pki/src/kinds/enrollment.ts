@@ -59,13 +59,7 @@ export const enrollments = (deps: EnrollmentKindDeps): Kind =>
         }))
       },
 
-      async deleting(tx, row) {
-        const ids = ownerIdsOf(row)
-        for (const kind of ownerKinds) {
-          const ownerId = ids[kind]
-          if (ownerId) await recordEnded(tx, row.id, kind, ownerId)
-        }
-      },
+      deleting: (tx, { id }) => recordEnded(tx, id),
     },
     {
       operations: () => ({

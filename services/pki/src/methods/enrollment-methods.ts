@@ -5,10 +5,10 @@ import { enrollmentExists, findObjection, invalidMember } from '../kinds/enrollm
 import { isOutstanding, renewEnrollment } from '../store/enrollments.js'
 import type { MethodDeps } from './method-deps.js'
 
-type EnrollmentDeps = Pick<MethodDeps, 'changeLog' | 'consumers' | 'issuer' | 'now'>
+type EnrollmentDeps = Pick<MethodDeps, 'changeLog' | 'consumers' | 'now'>
 
 /** Enrollments before they are redeemed. */
-export const enrollmentMethods = ({ changeLog, consumers, issuer, now }: EnrollmentDeps) => {
+export const enrollmentMethods = ({ changeLog, consumers, now }: EnrollmentDeps) => {
   const { db } = changeLog
   const untilFollowing = followOnce(consumers.identity)
   return {
@@ -34,10 +34,9 @@ export const enrollmentMethods = ({ changeLog, consumers, issuer, now }: Enrollm
       const expiresAt = new Date(expiresAtMs)
       if (expiresAt <= now()) throw invalid('expiresAt', 'expiresAt must be in the future', expiresAt)
       const position = await writeChanges(changeLog, context, async (tx) => {
-        const changes = await renewEnrollment(tx, id, (enrollment) => {
+        const changes = await renewEnrollment(tx, id, expiresAt, ({ identityId }) => {
           // differs: not a crash
-          if (!enrollment.identityId) throw invalid('id', 'a router is enrolled anew instead', id)
-          return issuer.renew(enrollment, expiresAt)
+          if (!identityId) throw invalid('id', 'a router is enrolled anew instead', id)
         })
         if (changes.length === 0) throw notFound('enrollment', id)
         return changes

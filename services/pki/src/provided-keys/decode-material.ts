@@ -1,6 +1,6 @@
 import { createPublicKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { isSameKey, pemBlocksIn } from '@overlay/x509'
-import { pkcs12Contents } from './decode-pkcs12.js'
+import { type KeyContents, pkcs12Contents } from './decode-pkcs12.js'
 import { type Decryption, privateKeyIn } from './decode-private-key.js'
 import type { KeyFile, KeyFiles } from './read-key-files.js'
 import { ProvidedKeyError } from './read-key-files.js'
@@ -15,11 +15,6 @@ export interface Material {
   readonly certificatesWhere: string
   /** All other certificates. */
   readonly authorities: readonly X509Certificate[]
-}
-
-interface Contents {
-  readonly privateKeys: readonly KeyObject[]
-  readonly certificates: readonly X509Certificate[]
 }
 
 /** Decodes the files. Throws ProvidedKeyError. */
@@ -37,7 +32,7 @@ export function decodeMaterial(files: KeyFiles): Material {
   }
 }
 
-function contentsOf(file: KeyFile, decryption: Decryption): Contents {
+function contentsOf(file: KeyFile, decryption: Decryption): KeyContents {
   const text = file.bytes.toString('latin1')
   if (!text.includes('-----BEGIN ')) {
     if (text.trim() === '') throw new ProvidedKeyError(file.where, 'empty', 'write the key into it')

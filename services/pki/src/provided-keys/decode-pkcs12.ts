@@ -7,13 +7,13 @@ import { ProvidedKeyError } from './read-key-files.js'
 
 const exportRemedy = 'export it again with openssl pkcs12 -export'
 
-export interface Pkcs12Contents {
+export interface KeyContents {
   readonly privateKeys: readonly KeyObject[]
   readonly certificates: readonly X509Certificate[]
 }
 
 /** The keys and certificates of a PKCS#12 file. */
-export function pkcs12Contents(bytes: Buffer, decryption: Decryption): Pkcs12Contents {
+export function pkcs12Contents(bytes: Buffer, decryption: Decryption): KeyContents {
   const { where } = decryption
   const bags = readBags(bytes, decryption)
   const ofType = (...types: readonly (string | undefined)[]) =>

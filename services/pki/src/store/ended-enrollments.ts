@@ -3,20 +3,22 @@ import type { Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import { columns, enrollmentChange, type OwnerKind, ownerColumns, storedOf } from './enrollments.js'
 
-/** Deletes enrollments, and records their ids so that no late change creates them again. */
+/** Records ids of enrollments, so that no late change creates them again. `from`: the table, or a list of its rows. */
+const record = (from: Sql): Sql => sql`
+  insert into ended_enrollment (id, owner_id, owner_kind)
+  select ended.id, owner.id, owner.kind
+    from ${from} as ended cross join lateral (values
+         ('identities', identity_id), ('edge-routers', edge_router_id), ('transit-routers', transit_router_id)
+         ) as owner (kind, id)
+   where owner.id is not null
+      on conflict do nothing`
+
+/** Deletes enrollments, and records them. */
 async function end(tx: Tx, which: Sql, name?: string): Promise<readonly RowChange[]> {
   const { rows } = await tx.query(
     sql`
-    with deleted as (
-         delete from enrollment where ${which} returning ${columns}),
-         ended as (
-         insert into ended_enrollment (id, owner_id, owner_kind)
-         select deleted.id, owner.id, owner.kind
-           from deleted cross join lateral (values
-                ('identities', identity_id), ('edge-routers', edge_router_id), ('transit-routers', transit_router_id)
-                ) as owner (kind, id)
-          where owner.id is not null
-             on conflict do nothing)
+    with deleted as (delete from enrollment where ${which} returning ${columns}),
+         recorded as (${record(sql`deleted`)})
   select ${columns} from deleted`,
     name,
   )
@@ -24,10 +26,8 @@ async function end(tx: Tx, which: Sql, name?: string): Promise<readonly RowChang
 }
 
 /** For callers that delete the row themselves. */
-export async function recordEnded(tx: Tx, id: string, kind: OwnerKind, ownerId: string): Promise<void> {
-  await tx.query(sql`
-    insert into ended_enrollment (id, owner_id, owner_kind) values (${id}, ${ownerId}, ${kind})
-        on conflict do nothing`)
+export async function recordEnded(tx: Tx, id: string): Promise<void> {
+  await tx.query(record(sql`(select * from enrollment where id = ${id})`))
 }
 
 export const endEnrollments = (tx: Tx, ids: readonly string[]): Promise<readonly RowChange[]> =>

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { enrollment, type RowOf } from '@overlay/model'
 import type { RowChange } from '@overlay/store/change-log'
 import {
@@ -89,14 +90,15 @@ export async function insertEnrollments(
 export async function renewEnrollment(
   tx: Tx,
   id: string,
-  renew: (before: StoredEnrollment) => Enrollment,
+  expiresAt: Date,
+  check: (before: StoredEnrollment) => void,
 ): Promise<readonly RowChange[]> {
   const [before] = await findWhere(tx, sql`id = ${id} for update`)
   if (!before) return []
-  const { token, expiresAt } = renew(before)
+  check(before)
   const { rows } = await tx.query(sql`
     update enrollment
-       set token = ${token}, expires_at = ${expiresAt}, claimed_until = null, claim_hash = null,
+       set token = ${randomUUID()}, expires_at = ${expiresAt}, claimed_until = null, claim_hash = null,
            updated_at = clock_timestamp()
      where id = ${id}
  returning ${columns}`)
