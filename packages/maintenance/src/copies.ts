@@ -2,7 +2,6 @@ import { kinds as allKinds } from '@overlay/model'
 import { pagesOf, pushAll } from '@overlay/process/async'
 import { type Change, type Context, Fault, type Finding, type Position } from '@overlay/rpc'
 import type { ChangeLog, Effects, RowChange, Source } from '@overlay/store/change-log'
-import { rolledBack } from '@overlay/store/change-log'
 import type { Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { type Check, type CheckDeps, catchUpAll } from './check.js'
@@ -38,13 +37,10 @@ export const copies = ({ changeLog, consumers }: CheckDeps, { source, kinds, app
       }
     }
     /** Applies the rows. Changes may come by way of a third service: a row that has moved explains them. */
-    const applyRows = async (
-      rows: readonly Change[],
-      run: typeof committed,
-    ): Promise<readonly RowChange[]> => {
+    const applyRows = async (rows: readonly Change[], isKept: boolean): Promise<readonly RowChange[]> => {
       const hasMoved = ({ kind, id }: Change): boolean => moved.has(`${kind} ${id}`)
       for (let left = rows; ; left = left.filter((row) => !hasMoved(row))) {
-        const outcome = await run(changeLog, context, async (tx) => {
+        const outcome = await run(changeLog, context, isKept, async (tx) => {
           await tx.query(sql`select from followed where schema = ${source.schema} for update`)
           const upto = await readMoves()
           left = left.filter((row) => !hasMoved(row))
@@ -58,10 +54,10 @@ export const copies = ({ changeLog, consumers }: CheckDeps, { source, kinds, app
     /** Rows that fail together are tried one by one. */
     const compare = async (rows: readonly Change[]): Promise<Finding[]> => {
       try {
-        const suspected = new Set((await applyRows(rows, rehearsed)).map(nameOf))
+        const suspected = new Set((await applyRows(rows, false)).map(nameOf))
         if (suspected.size === 0) return []
         await catchUpAll(consumers, context)
-        const changes = await applyRows(rows, fix ? committed : rehearsed)
+        const changes = await applyRows(rows, fix)
         return changes
           .filter((change) => fix || suspected.has(nameOf(change)))
           .map((change) => ({ description: describe(change, source), fixed: fix }))
@@ -90,35 +86,25 @@ export const copies = ({ changeLog, consumers }: CheckDeps, { source, kinds, app
     context.signal.throwIfAborted()
   }
 
-/** Undefined: roll back, and try again. */
-type Work = (tx: Tx) => Promise<readonly RowChange[] | undefined>
-
 const rollback = new Error('rolled back on purpose')
 
-async function committed(
+/** Returns what the work changes; undefined: it is to be tried again. Commits that only where it is to be kept. */
+async function run(
   changeLog: ChangeLog,
   context: Context,
-  work: Work,
+  isKept: boolean,
+  work: (tx: Tx) => Promise<readonly RowChange[] | undefined>,
 ): Promise<readonly RowChange[] | undefined> {
-  try {
-    const { result } = await changeLog.write(context, async (tx) => {
-      const changes = await work(tx)
-      if (!changes) throw rollback
-      return { result: changes, changes }
-    })
-    return result
-  } catch (err) {
-    if (err === rollback) return undefined
-    throw err
-  }
-}
-
-/** Returns what the work would change, and rolls it back. */
-async function rehearsed({ db }: ChangeLog, _context: Context, work: Work): ReturnType<Work> {
   let changes: readonly RowChange[] | undefined
-  await rolledBack(db, async (tx) => {
-    changes = await work(tx)
-  })
+  try {
+    await changeLog.write(context, async (tx) => {
+      changes = await work(tx)
+      if (!changes || !isKept) throw rollback
+      return { result: undefined, changes }
+    })
+  } catch (err) {
+    if (err !== rollback) throw err
+  }
   return changes
 }
 

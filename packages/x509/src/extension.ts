@@ -19,6 +19,14 @@ export const extensionIds = {
 
 export const purposeIds = { serverAuth: '1.3.6.1.5.5.7.3.1', clientAuth: '1.3.6.1.5.5.7.3.2' }
 
+export const usageBits = {
+  digitalSignature: 0x80,
+  keyEncipherment: 0x20,
+  dataEncipherment: 0x10,
+  keyCertSign: 0x04,
+  crlSign: 0x02,
+}
+
 /** Tags of the kinds of alternative names. */
 export const nameTags = { email: 0x81, dns: 0x82, directory: 0xa4, uri: 0x86, ip: 0x87 } as const
 

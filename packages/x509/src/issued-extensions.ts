@@ -1,5 +1,5 @@
 import { bits, type Element, encode, objectId, onlyElement, sequence, tag } from './der.js'
-import { type Extension, extensionIds, purposeIds } from './extension.js'
+import { type Extension, extensionIds, purposeIds, usageBits } from './extension.js'
 
 function extension(type: string, value: Element, critical = false): Element {
   return sequence(objectId(type), ...(critical ? [derTrue] : []), encode(tag.octetString, value))
@@ -18,14 +18,6 @@ export const authority = (pathLength?: number): Element =>
   )
 
 export const noAuthority = extension(extensionIds.basicConstraints, sequence(), true)
-
-const usageBits = {
-  digitalSignature: 0x80,
-  keyEncipherment: 0x20,
-  dataEncipherment: 0x10,
-  keyCertSign: 0x04,
-  crlSign: 0x02,
-}
 
 export function usages(...names: readonly (keyof typeof usageBits)[]): Element {
   const byte = names.reduce((sum, name) => sum | usageBits[name], 0)

@@ -1,6 +1,6 @@
 import type { CertificateParts } from './certificate.js'
 import { contentOf, DerError, objectIdIn, onlyElement, partsOf, tag } from './der.js'
-import { extensionIds, extensionOf, purposeIds } from './extension.js'
+import { extensionIds, extensionOf, purposeIds, usageBits } from './extension.js'
 
 type Extended = Pick<CertificateParts, 'extensions'>
 
@@ -13,8 +13,6 @@ export function pathLengthOf({ extensions }: Extended): number | undefined {
   if (content.length === 0) throw new DerError('an integer has no content')
   return content.length <= 4 ? content.readUIntBE(0, content.length) : undefined
 }
-
-const usageBits = { digitalSignature: 0x80, certificateSign: 0x04 }
 
 /** Whether the key may be used so. A certificate that restricts no usage allows all. */
 export function allowsUsage({ extensions }: Extended, usage: keyof typeof usageBits): boolean {

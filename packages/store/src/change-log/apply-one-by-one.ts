@@ -12,7 +12,7 @@ type Applying = Pick<Effects, 'apply' | 'unknown'>
 const rollback = new Error('rolled back on purpose')
 
 /** Runs a transaction and rolls it back. */
-export async function rolledBack(db: Database, work: (tx: Tx) => Promise<void>): Promise<void> {
+async function rolledBack(db: Database, work: (tx: Tx) => Promise<void>): Promise<void> {
   const end = async (tx: Tx): Promise<never> => {
     await work(tx)
     throw rollback

@@ -1,7 +1,6 @@
 export { AFTER_COMMIT_MS } from '../limits.js'
 export * from './after-commit.js'
 export { headFor } from './append.js'
-export { rolledBack } from './apply-one-by-one.js'
 export { batchInserter, type NewRow } from './batch-inserter.js'
 export * from './bus.js'
 export * from './change-log.js'

@@ -44,7 +44,7 @@ export function isUsable(link: Link): boolean {
     new Set(ids).size === ids.length &&
     extensions.every(({ id, isCritical }) => !isCritical || understood.has(id)) &&
     // a leaf signs the handshake, an authority signs certificates
-    allowsUsage(link, link.isLeaf ? 'digitalSignature' : 'certificateSign') &&
+    allowsUsage(link, link.isLeaf ? 'digitalSignature' : 'keyCertSign') &&
     allowsPurpose(link, 'clientAuth')
   )
 }

@@ -25,12 +25,7 @@ export const dueStep = (keys: readonly PlannedKey[], rules: KeyRules, now: Date)
   missingKey(keys) ??
   dueAuthorityStep(keys, now) ??
   dueServerStep(keys, rules.hosts ?? [], now) ??
-  (rules.tokens &&
-    dueTokenStep(
-      keys.filter(({ role }) => role === 'token'),
-      rules.tokens,
-      now,
-    ))
+  (rules.tokens && dueTokenStep(keys, rules.tokens, now))
 
 /** When the key is replaced automatically; of the server's key, its certificate alone. Undefined: it is not. */
 export function renewalOf(key: PlannedKey, tokens: TokenKeyRules | undefined): Date | undefined {

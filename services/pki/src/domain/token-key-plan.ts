@@ -1,5 +1,5 @@
 import { KEYS_CACHED_MS, TOKEN_KEY_EXTRA_MS } from '../limits.js'
-import type { PlannedKey, Step } from './planned-key.js'
+import { isPublished, keyOf, type PlannedKey, type Step } from './planned-key.js'
 
 export interface TokenKeyRules {
   /** How long a key signs. */
@@ -11,7 +11,8 @@ export interface TokenKeyRules {
 }
 
 /** The first step that is due for the keys of tokens. A key that the operator has provided is not replaced. */
-export function dueTokenStep(keys: readonly PlannedKey[], rules: TokenKeyRules, now: Date): Step | undefined {
+export function dueTokenStep(all: readonly PlannedKey[], rules: TokenKeyRules, now: Date): Step | undefined {
+  const keys = all.filter(({ role }) => role === 'token')
   const since = rules.since && rules.since <= now ? rules.since : undefined
   const isTrusted = ({ createdAt }: PlannedKey): boolean => !since || createdAt >= since
   const isOver = (key: PlannedKey): boolean => {
@@ -21,15 +22,14 @@ export function dueTokenStep(keys: readonly PlannedKey[], rules: TokenKeyRules, 
   const over = keys.find((key) => !isTrusted(key) || isOver(key))
   if (over) return { step: 'remove', id: over.id }
 
-  const active = keys.find(({ state }) => state === 'active')
-  const next = keys.find(({ state }) => state === 'next')
+  const active = keyOf(keys, 'token', 'active')
+  const next = keyOf(keys, 'token', 'next')
   if (!active)
     return next ? { step: 'activate', id: next.id } : { step: 'add', role: 'token', state: 'active' }
   if (active.source === 'provided') return undefined
   if (!next) return { step: 'add', role: 'token', state: 'next' }
-  return next.source === 'generated' && isDue(active, next, rules, now)
-    ? { step: 'activate', id: next.id }
-    : undefined
+  const isDue = rotationOf(active, rules) <= now && isPublished(next, KEYS_CACHED_MS, now)
+  return next.source === 'generated' && isDue ? { step: 'activate', id: next.id } : undefined
 }
 
 /** When the last token of a key ends, at the latest. */
@@ -44,6 +44,3 @@ export const rotationOf = (
   { activeAt }: Pick<PlannedKey, 'activeAt'>,
   { periodMs }: Pick<TokenKeyRules, 'periodMs'>,
 ): Date => new Date((activeAt ?? new Date()).getTime() + periodMs)
-
-const isDue = (active: PlannedKey, next: PlannedKey, rules: TokenKeyRules, now: Date): boolean =>
-  rotationOf(active, rules) <= now && next.createdAt.getTime() + KEYS_CACHED_MS <= now.getTime()

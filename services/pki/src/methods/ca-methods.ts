@@ -118,4 +118,4 @@ function weaknessOf(path: readonly X509Certificate[], authority: X509Certificate
 }
 
 const mayCertify = (intermediate: ReturnType<typeof partsOfCertificate>, below: number): boolean =>
-  allowsUsage(intermediate, 'certificateSign') && below <= (pathLengthOf(intermediate) ?? below)
+  allowsUsage(intermediate, 'keyCertSign') && below <= (pathLengthOf(intermediate) ?? below)

@@ -52,7 +52,7 @@ function checkAuthority(subject: Subject, now: Date): void {
   checkDates(subject, now)
   const parts = partsOf(subject)
   checkStrength(subject, parts)
-  if (!allowsUsage(parts, 'certificateSign'))
+  if (!allowsUsage(parts, 'keyCertSign'))
     throw problem(subject, 'has a key usage without certificate signing', 'take one with keyCertSign')
   if (!certificate.ca)
     throw problem(subject, 'is not an authority', 'take a certificate with basicConstraints CA:TRUE')
