@@ -53,10 +53,8 @@ export const GRPC_WINDOW_BYTES = 1024 * 1024
 
 // Names of hosts
 
-/** The age at which names are looked up again while there are calls. */
+/** The age at which names are looked up again. */
 export const LOOK_UP_AGE_MS = 5000
-/** The same while nothing is called. */
-export const REST_LOOK_UP_AGE_MS = 60_000
 /** Between look-ups, however many callers ask for one. */
 export const LOOK_UP_PAUSE_MS = 250
 /** The same while no address is known: calls wait for it. */

@@ -1,6 +1,6 @@
 import { type LookUp, openAddresses, systemLookUp } from './addresses.js'
 import { Fault } from './fault.js'
-import { BEAT_MS, LOOK_UP_AGE_MS, REST_LOOK_UP_AGE_MS } from './limits.js'
+import { BEAT_MS, LOOK_UP_AGE_MS } from './limits.js'
 import { peerConnection } from './peer-connection.js'
 import type { PeerName } from './peer-name.js'
 import type { PeerTls } from './peer-tls.js'
@@ -27,7 +27,7 @@ export interface PeersOptions {
   /** Calls `beat` at intervals. Returns a function that stops it. */
   readonly startBeats?: (beat: () => void) => () => void
   readonly lookUp?: LookUp
-  /** The age at which names are looked up again while there are calls. */
+  /** The age at which names are looked up again. */
   readonly lookUpMs?: number
   readonly onLookUpFailed?: (err: unknown) => void
   /** All names were found. */
@@ -53,7 +53,6 @@ export function connectPeers(
 ): Peers {
   let isClosed = false
   let wasConnected = false
-  let wasCalled = false // since the last look-up
   let turn = 0
   const found = Promise.withResolvers<void>()
   const connection = peerConnection(service, tls)
@@ -94,7 +93,6 @@ export function connectPeers(
     leaving.delete(replica)
   }
   function refresh(): void {
-    wasCalled = false
     void list.lookUp()
   }
 
@@ -112,14 +110,13 @@ export function connectPeers(
     // otherwise there is no other replica to call
     if (connected.some(isResponsive))
       for (const replica of connected) if (!isResponsive(replica)) replica.endAll()
-    if (list.hasNames && list.ageMs() > (wasCalled ? lookUpMs : REST_LOOK_UP_AGE_MS)) refresh()
+    if (list.hasNames && list.ageMs() > lookUpMs) refresh()
     if (all.some((replica) => replica.isAwaited())) return
     stopBeats?.()
     stopBeats = undefined
   }
   let stopBeats: (() => void) | undefined
   const next = (): Replica => {
-    wasCalled = true
     stopBeats ??= startBeats(beat)
     const among = candidates()
     turn = (turn + 1) % among.length

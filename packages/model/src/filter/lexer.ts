@@ -131,18 +131,15 @@ const unescaped = (raw: string): string =>
         .replaceAll('\\t', '\t')
     : raw
 
-const form = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d+)?(?:Z|([+-])(\d\d):(\d\d))$/i
+const form = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/
 
 /** A time of RFC 3339, its letters in either case; null for a day or hour that does not exist, unlike `Date`. */
-export function datetimeOf(text: string): Date | null {
-  const parts = form.exec(text)
-  if (!parts) return null
-  const [, year, month, day, hour, minute, second, fraction = '.0', sign, hours = '0', minutes = '0'] = parts
-  const time = new Date(0)
-  time.setUTCFullYear(Number(year), Number(month) - 1, Number(day))
-  time.setUTCHours(Number(hour), Number(minute), Number(second), Math.trunc(Number(fraction) * 1000))
-  if (time.toISOString().slice(0, 19) !== text.slice(0, 19).toUpperCase()) return null
-  if (Number(hours) > 23 || Number(minutes) > 59) return null
+export function datetimeOf(given: string): Date | null {
+  const text = given.toUpperCase()
+  const [whole, , sign, hours = 0, minutes = 0] = form.exec(text) ?? []
+  const time = new Date(whole ?? Number.NaN)
+  if (Number.isNaN(time.getTime())) return null
   const offset = (Number(hours) * 60 + Number(minutes)) * (sign === '-' ? -1 : 1)
-  return new Date(time.getTime() - offset * 60_000)
+  const local = new Date(time.getTime() + offset * 60_000)
+  return local.toISOString().slice(0, 19) === text.slice(0, 19) ? time : null
 }
