@@ -36,6 +36,16 @@ test.each([
   expect(running.endedTransiently()).toBe(expected)
 })
 
+test('the reason of an end is the last one that this run has logged', async () => {
+  const { instance, log, options } = await program(
+    `console.log(JSON.stringify({ level: 'fatal', reason: 'no settings' })); process.exitCode = 1`,
+  )
+  await writeFile(log, '{"level":"fatal","reason":"of an earlier run"}\n')
+  const running = await startNode(instance, options)
+  await running.ended
+  expect(running.fatalReason()).toBe('no settings')
+})
+
 test('pauses longer after each failed restart', async () => {
   const { instance, options } = await program('process.exit(3)')
   const lines: string[] = []

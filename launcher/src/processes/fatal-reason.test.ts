@@ -1,9 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { openLog } from '@overlay/process'
-import { expect, onTestFinished, test } from 'vitest'
-import { fatalReason, fatalReasonIn, lengthOf } from './fatal-reason.js'
+import { expect, test } from 'vitest'
+import { fatalReasonIn } from './fatal-reason.js'
 
 /** What a process logs that fails. */
 function logOf(format: 'json' | 'text', fail: (log: ReturnType<typeof openLog>) => void): string {
@@ -39,20 +36,6 @@ test('wrong settings are the reason', () => {
 test('a log for people has the reason, too', () => {
   const text = logOf('text', (log) => log.fatal({ err: lost }, 'program failed'))
   expect(fatalReasonIn(text)).toContain('pki: program failed: the service is unavailable')
-})
-
-test('a reason of an earlier run does not count, also after the log has begun anew', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'overlay-log-'))
-  onTestFinished(() => rm(directory, { recursive: true }))
-  const file = join(directory, 'pki.log')
-  const text = logOf('json', (log) => log.fatal({ err: new Error('earlier') }, 'program failed'))
-  expect([await lengthOf(file), await fatalReason(file, 0)]).toEqual([0, undefined])
-  await writeFile(file, text)
-  expect(await fatalReason(file, 0)).toBe('pki: earlier')
-  const from = await lengthOf(file)
-  expect(await fatalReason(file, from)).toBeUndefined()
-  await writeFile(file, text.slice(text.indexOf('\n') + 1))
-  expect(await fatalReason(file, from)).toBe('pki: earlier')
 })
 
 test.each(['', 'Error: Cannot find module\n', '{"level":"fatal","serv'])(

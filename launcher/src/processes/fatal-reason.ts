@@ -1,36 +1,9 @@
-import { open, stat } from 'node:fs/promises'
-import { LOG_END_BYTES } from '../limits.js'
-import { ignoreMissing } from '../system/files.js'
-
 interface Failure {
   readonly message?: string
   readonly cause?: Failure
 }
 
-/** How long a log is before a process starts, for `fatalReason`. */
-export const lengthOf = async (logFile: string): Promise<number> =>
-  (await stat(logFile).catch(ignoreMissing))?.size ?? 0
-
-/** Why a process has ended, by the last line at `fatal` in its log after `from`. Undefined: it has logged no reason. */
-export async function fatalReason(logFile: string, from: number): Promise<string | undefined> {
-  const file = await open(logFile).catch(ignoreMissing)
-  if (!file) return undefined
-  try {
-    const { size } = await file.stat()
-    const start = size < from ? 0 : from // a shorter file is a new one
-    const { buffer, bytesRead } = await file.read(
-      Buffer.alloc(LOG_END_BYTES),
-      0,
-      LOG_END_BYTES,
-      Math.max(start, size - LOG_END_BYTES),
-    )
-    return fatalReasonIn(buffer.subarray(0, bytesRead).toString())
-  } finally {
-    await file.close()
-  }
-}
-
-/** The same by the end of a log in either format. */
+/** Why a process has ended, by the last line at `fatal` at the end of its log, in either format. Undefined: it has logged no reason. */
 export function fatalReasonIn(text: string): string | undefined {
   const lines = text.split('\n')
   for (let at = lines.length - 1; at >= 0; at--) {

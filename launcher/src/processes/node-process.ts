@@ -4,6 +4,7 @@ import { finished } from 'node:stream/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { EXIT_UNAVAILABLE, type Health } from '@overlay/process'
 import {
+  LOG_END_BYTES,
   PROCESS_STOP_MS,
   START_ANSWER_MS,
   START_POLL_MS,
@@ -12,6 +13,7 @@ import {
 } from '../limits.js'
 import type { LogFile } from '../system/log-file.js'
 import type { RunningProcess } from '../system/start-program.js'
+import { fatalReasonIn } from './fatal-reason.js'
 import { askOps, healthIn, problemsIn, untilUnresponsive } from './health.js'
 import type { ProcessPlan } from './plan-processes.js'
 
@@ -25,6 +27,8 @@ export interface NodeOptions {
 export interface NodeProcess extends RunningProcess {
   /** Whether it has ended because something was unavailable: it may succeed when it is started again. */
   endedTransiently(): boolean
+  /** The reason that it has logged. */
+  fatalReason(): string | undefined
 }
 
 /** Starts a process of the product. It ends when descriptor 3 ends, which is when this process ends. */
@@ -46,6 +50,12 @@ export async function startNode(
   child.stdio[3]?.on('error', () => undefined) // the exit of the process reports it
   const file = log()
   const written = [stdout, stderr].map((output) => finished(output.pipe(file.input())))
+
+  let logEnd = ''
+  for (const output of [stdout, stderr])
+    output.on('data', (chunk) => {
+      logEnd = (logEnd + chunk).slice(-LOG_END_BYTES)
+    })
 
   const exited = new AbortController()
   let silent = false
@@ -73,7 +83,14 @@ export async function startNode(
     await ended
     clearTimeout(late)
   }
-  return { pid, ended, endedTransiently: () => isTransient, stop, [Symbol.asyncDispose]: stop }
+  return {
+    pid,
+    ended,
+    endedTransiently: () => isTransient,
+    fatalReason: () => fatalReasonIn(logEnd),
+    stop,
+    [Symbol.asyncDispose]: stop,
+  }
 }
 
 export interface ReadyOptions {

@@ -11,7 +11,6 @@ import { openProcessCertificates, type ProcessCertificates } from '../home/proce
 import { snapshotsDirectory } from '../home/snapshots.js'
 import { keepStatus, type StatusKeeper } from '../home/status-record.js'
 import { START_PAUSES } from '../limits.js'
-import { fatalReason, lengthOf } from '../processes/fatal-reason.js'
 import { type NodeProcess, startNode, untilReady } from '../processes/node-process.js'
 import {
   components,
@@ -252,19 +251,17 @@ async function startProcesses(
       return running
     }
     const backoff = openBackoff(START_PAUSES)
-    let logged = await lengthOf(logFile)
     let running = await start()
     processes.set(name, { pid: () => running.pid, stop: () => running.stop() })
     stops[stage].push(async () => processes.get(name)?.stop())
     for (;;) {
       const end = await untilReadyOrEnded(plan, running, failed.signal, warn)
       if (end === undefined) break
-      const text = `${end} before it was ready: ${(await fatalReason(logFile, logged)) ?? 'no reason is logged'}`
+      const text = `${end} before it was ready: ${running.fatalReason() ?? 'no reason is logged'}`
       if (!running.endedTransiently()) throw new Error(`${text} (${logFile})`)
       warn(`${text}; starting it again`)
       await backoff.pause(failed.signal)
       failed.signal.throwIfAborted()
-      logged = await lengthOf(logFile)
       running = await start()
     }
     processes.set(name, supervise(running, start, warn))
