@@ -23,7 +23,7 @@ import { type Objection, objectionTo } from '../domain/enrollment.js'
 import type { EnrollmentIssuer } from '../keys/enrollment-issuer.js'
 import { findCa } from '../store/cas.js'
 import { recordEnded } from '../store/ended-enrollments.js'
-import { insertEnrollments, type OwnerKind, ownerKinds, type StoredEnrollment } from '../store/enrollments.js'
+import { insertEnrollments, type OwnerKind, type StoredEnrollment } from '../store/enrollments.js'
 
 type Row = RowOf<typeof enrollment>
 
@@ -72,24 +72,21 @@ export const enrollments = (deps: EnrollmentKindDeps): Kind =>
 /** The definition has the methods of creates, and times of any kind. */
 const storedRow = (row: Row) => row as StoredEnrollment
 
-const ownerIdsOf = (row: Row): Readonly<Record<OwnerKind, string | null>> => ({
-  identities: row.identityId,
-  'edge-routers': row.edgeRouterId,
-  'transit-routers': row.transitRouterId,
-})
+const owners = { identities: identity, 'edge-routers': edgeRouter, 'transit-routers': transitRouter }
 
 type NameOf = (kind: OwnerKind, id: string) => string | undefined
 
 async function ownerNames(names: Names, rows: readonly Row[], context: Context): Promise<NameOf> {
-  const entries = ownerKinds.map(async (kind) => {
-    const ids = new Set(rows.flatMap((row) => ownerIdsOf(row)[kind] ?? []))
-    return [kind, await names(kind, [...ids], context)] as const
-  })
-  const byKind = new Map(await Promise.all(entries))
-  return (kind, id) => byKind.get(kind)?.get(id)
+  const namesOf = (kind: OwnerKind, member: 'identityId' | 'edgeRouterId' | 'transitRouterId') =>
+    names(kind, [...new Set(rows.flatMap((row) => row[member] ?? []))], context)
+  const [identities, edgeRouters, transitRouters] = await Promise.all([
+    namesOf('identities', 'identityId'),
+    namesOf('edge-routers', 'edgeRouterId'),
+    namesOf('transit-routers', 'transitRouterId'),
+  ])
+  const byKind = { identities, 'edge-routers': edgeRouters, 'transit-routers': transitRouters }
+  return (kind, id) => byKind[kind].get(id)
 }
-
-const owners = { identities: identity, 'edge-routers': edgeRouter, 'transit-routers': transitRouter }
 
 const reference = (kind: OwnerKind, id: string, nameOf: NameOf): Reference =>
   referenceTo(owners[kind], id, nameOf(kind, id))

@@ -28,7 +28,6 @@ export const ownerColumns = {
   'transit-routers': raw('transit_router_id'),
 }
 export type OwnerKind = keyof typeof ownerColumns
-export const ownerKinds: readonly OwnerKind[] = ['identities', 'edge-routers', 'transit-routers']
 
 export const columns = columnsOf(enrollment)
 export const storedOf = (row: Parameters<typeof rowOf>[1]) =>
