@@ -152,7 +152,7 @@ const unexpected = (): never => {
 const noIssuer = {
   issue: unexpected,
   issueAsOf: unexpected,
-  jwtsOf: unexpected,
+  signed: unexpected,
   caJwt: unexpected,
 }
 

@@ -13,8 +13,8 @@ export interface EnrollmentIssuer {
   issue(wish: EnrollmentWish): Enrollment
   /** The enrollment as it would have been issued then. Undefined: it would have expired. */
   issueAsOf(wish: EnrollmentWish, then: Date): Enrollment | undefined
-  /** Signed with the active server key, in the order of the enrollments. */
-  jwtsOf(enrollments: readonly Enrollment[]): Promise<readonly string[]>
+  /** With tokens that the active server key signs, in their order. */
+  signed<E extends Enrollment>(enrollments: readonly E[]): Promise<readonly (E & { readonly jwt: string })[]>
   /** The token for clients that have a certificate of the authority. */
   caJwt(caId: string): Promise<string>
 }
@@ -70,10 +70,10 @@ export function openEnrollmentIssuer(options: IssuerOptions): EnrollmentIssuer {
       const enrollment = issue(wish, then)
       return enrollment.expiresAt > now() ? enrollment : undefined
     },
-    async jwtsOf(enrollments) {
+    async signed(enrollments) {
       if (enrollments.length === 0) return []
       const active = await signer()
-      return Promise.all(enrollments.map((one) => jwtOf(active, one)))
+      return Promise.all(enrollments.map(async (one) => ({ ...one, jwt: await jwtOf(active, one) })))
     },
     caJwt: async (caId) => caJwt(await signer(), caId),
   }

@@ -40,14 +40,14 @@ export const enrollments = (deps: EnrollmentKindDeps): Kind =>
     enrollment,
     {
       async view(_, rows, { context }) {
-        const [nameOf, jwts] = await Promise.all([
+        const [nameOf, signed] = await Promise.all([
           ownerNames(deps.names, rows, context),
-          deps.issuer.jwtsOf(rows.map(storedRow)),
+          deps.issuer.signed(rows.map(storedRow)),
         ])
-        return rows.map(({ token, method, caId, identityId, edgeRouterId, transitRouterId }, i) => ({
+        return signed.map(({ token, method, jwt, caId, identityId, edgeRouterId, transitRouterId }) => ({
           token,
           method,
-          jwt: jwts[i] ?? '',
+          jwt,
           // wire: members that it does not have are left out
           ...(caId && { caId }),
           ...(identityId && { identityId, identity: reference('identities', identityId, nameOf) }),

@@ -8,7 +8,7 @@ import { caLinks } from './ca.js'
 /** What enrollments add to the members of identities and routers. */
 const identities = (issuer: EnrollmentIssuer): ForeignKind => ({
   async view(db, ids): Promise<ForeignViews<typeof identity>> {
-    const enrollments = await signed(issuer, await findByOwners(db, 'identities', ids))
+    const enrollments = await issuer.signed(await findByOwners(db, 'identities', ids))
     const caIds = enrollments.flatMap(({ caId }) => caId ?? [])
     const cas = new Map((await findCas(db, caIds)).map((row) => [row.id, row]))
     return ids.map((id) => {
@@ -20,14 +20,6 @@ const identities = (issuer: EnrollmentIssuer): ForeignKind => ({
 })
 
 type SignedEnrollment = StoredEnrollment & { readonly jwt: string }
-
-async function signed(
-  issuer: EnrollmentIssuer,
-  enrollments: readonly StoredEnrollment[],
-): Promise<readonly SignedEnrollment[]> {
-  const jwts = await issuer.jwtsOf(enrollments)
-  return enrollments.map((one, i) => ({ ...one, jwt: jwts[i] ?? '' }))
-}
 
 function shown({ id, token, jwt, expiresAt, caId }: SignedEnrollment, cas: ReadonlyMap<string, Ca>) {
   const authority = cas.get(caId ?? '')
@@ -45,7 +37,7 @@ function shown({ id, token, jwt, expiresAt, caId }: SignedEnrollment, cas: Reado
 
 const routers = (kind: 'edge-routers' | 'transit-routers', issuer: EnrollmentIssuer): ForeignKind => ({
   async view(db, ids): Promise<ForeignViews<typeof edgeRouter>> {
-    const enrollments = await signed(issuer, await findByOwners(db, kind, ids))
+    const enrollments = await issuer.signed(await findByOwners(db, kind, ids))
     return ids.map((id) => {
       const own = enrollments.find(
         ({ edgeRouterId, transitRouterId }) => id === (edgeRouterId ?? transitRouterId),
