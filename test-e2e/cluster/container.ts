@@ -38,8 +38,10 @@ export interface Container {
 
 /** Where the image has its files, as deploy/Containerfile copies them. */
 const WORK_DIR = '/opt/overlay'
+/** Not where the machine has Node: a mount of the container may hide that. */
+const NODE_DIR = '/opt/node'
 /** As deploy/Containerfile and the image of Node set it. */
-const imageEnv = { PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, NODE_ENV: 'production' }
+const imageEnv = { PATH: `${NODE_DIR}/bin:/usr/bin:/bin`, NODE_ENV: 'production' }
 
 /**
  * Runs the command of a container as a process with its own root: the system's programs, the files of the image and the
@@ -93,12 +95,11 @@ function scriptOf({ spec, podSecurity, image, mounts, root, etc }: ContainerOpti
     `mount --bind ${quote(source)} ${quote(root + target)}`,
     ...(readOnly ? [`mount -o remount,bind,ro ${quote(root + target)}`] : []),
   ]
-  const node = dirname(dirname(process.execPath))
   const lines = [
     'mount --make-rprivate /',
     `mount -t tmpfs -o mode=755 none ${quote(root)}`,
     ...bind('/usr', '/usr', true),
-    ...(node === '/usr' ? [] : bind(node, node, true)),
+    ...bind(dirname(dirname(process.execPath)), NODE_DIR, true),
     `for link in bin sbin lib lib64; do ln -s usr/$link ${quote(root)}/$link; done`,
     ...bind('/proc', '/proc', false),
     `mkdir ${quote(root)}/dev && mount --rbind /dev ${quote(root)}/dev`,

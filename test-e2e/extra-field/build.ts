@@ -15,7 +15,7 @@ export async function buildWithExtraField(): Promise<string> {
     absWorkingDir: root,
     entryPoints: components.map((component) => ({
       in: `${component}/src/main.ts`,
-      out: `${component}/dist/main-extra-field`,
+      out: `${component}/dist-extra-field/main`,
     })),
     outdir: root,
     bundle: true,
@@ -37,5 +37,5 @@ export async function buildWithExtraField(): Promise<string> {
       },
     ],
   })
-  return 'dist/main-extra-field.js'
+  return 'dist-extra-field/main.js'
 }
