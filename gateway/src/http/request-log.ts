@@ -1,6 +1,5 @@
-import { isSlow, keepRefusal, keepSlow, metrics } from '@overlay/process'
+import { isSlow, keepRefusal, keepSlow, type Log, metrics } from '@overlay/process'
 import { clientAddressOf } from '@overlay/process/tls'
-import type { Logger } from 'pino'
 import { LOGGED_PATH_CHARACTERS } from '../limits.js'
 import type { RequestContext } from './exchange.js'
 
@@ -13,8 +12,14 @@ export interface AccessRecord {
   readonly aborted: boolean
 }
 
+const members = [
+  ...(['api', 'operation', 'method', 'path', 'status', 'durationMs', 'requestId'] as const),
+  ...(['sourceAddress', 'traceId', 'apiSessionId', 'identityId', 'code', 'aborted'] as const),
+]
+
 /** Writes one line and one measurement for each answered request. */
-export function accessLog(log: Logger): (record: AccessRecord) => void {
+export function accessLog(log: Log): (record: AccessRecord) => void {
+  const write = log.fixedLines('request', members)
   return ({ c: { env }, status, seconds, aborted }) => {
     const { api, operation, incoming, session, error } = env
     metrics.httpRequest.observe({ api, operation: operation || 'none', status }, seconds)
@@ -34,7 +39,7 @@ export function accessLog(log: Logger): (record: AccessRecord) => void {
       code: env.faultCode,
       aborted: aborted || undefined,
     }
-    if (error === undefined) return log.info(facts, 'request')
+    if (error === undefined) return write(facts)
     metrics.defects.inc()
     log.error({ ...facts, err: error }, 'request failed')
   }

@@ -40,14 +40,17 @@ export const OUTAGE_REPORT_MS = 60_000
 
 // Logs
 
-/** Fewer bytes wait for the next flush: a write costs about as much as a request. */
-export const LOG_WRITE_BYTES = 4096
+/** Characters that are written at once; fewer wait for the next flush, since a write costs about as much as a request. */
+export const LOG_WRITE_CHARACTERS = 64 * 1024
 
 /** Between two flushes. */
 export const LOG_FLUSH_MS = 100
 
+/** From a write that a slow reader has not taken to the next attempt. */
+export const LOG_RETRY_MS = 10
+
 /** Unwritten text of a slow reader; further lines are dropped. */
-export const LOG_UNWRITTEN_BYTES = 16 * 1024 * 1024
+export const LOG_UNWRITTEN_CHARACTERS = 16 * 1024 * 1024
 
 /** Of the last write to a reader that takes nothing; less than STOP_MS. */
 export const LOG_LAST_FLUSH_MS = 1000

@@ -1,7 +1,6 @@
 import { Fault } from '@overlay/rpc'
-import type { Logger } from 'pino'
 import { describe, expect, test } from 'vitest'
-import { openLog } from './log.js'
+import { type Log, openLog } from './log.js'
 
 function logged(format: 'json' | 'text', level = 'info') {
   const lines: string[] = []
@@ -99,7 +98,7 @@ test('an object that contains itself does not end the process', () => {
   expect(lines.join()).not.toContain(SECRET)
 })
 
-describe('a line', () => {
+describe('a line with fixed members', () => {
   const hostile = [
     ...[
       '"',
@@ -117,7 +116,7 @@ describe('a line', () => {
     ],
     ...['é', '😀', '/path?a=b&c={d}', '2001:db8::1'],
   ]
-  const requestLine = (log: Logger) => (facts: object) => log.info(facts, 'request')
+  const requestLine = (log: Log) => log.fixedLines('request', ['path', 'status', 'aborted', 'code'])
 
   test.each(hostile)('holds %j as it is', (path) => {
     const { log, lines } = logged('json')
@@ -135,10 +134,25 @@ describe('a line', () => {
     })
   })
 
+  test('is the same as another line', () => {
+    const { log, lines } = logged('json')
+    const facts = { path: '/a"b', status: 200, aborted: undefined, code: 'NOT_FOUND' }
+    requestLine(log)(facts)
+    log.info(facts, 'request')
+    const [fixed, usual] = lines.map((line) => Object.entries({ ...JSON.parse(line), time: '' }))
+    expect(fixed).toEqual(usual)
+  })
+
   test('holds no number that JSON has no form for', () => {
     const { log, lines } = logged('json')
     requestLine(log)({ path: '', status: Number.NaN, aborted: undefined, code: undefined })
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ path: '', status: null })
+  })
+
+  test('has no member that is named like a secret', () => {
+    const { log } = logged('json')
+    expect(() => log.fixedLines('request', ['path', 'zt-session'])).toThrow('zt-session')
+    expect(() => log.fixedLines('request', ['accessToken'])).toThrow('accessToken')
   })
 
   test('has no password of a URL, and no private key', () => {

@@ -2,7 +2,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { openLogOutput } from './log-output.js'
+import { bufferedOutput } from './buffered-output.js'
 
 function openFile() {
   const directory = mkdtempSync(join(tmpdir(), 'overlay-test-'))
@@ -14,7 +14,7 @@ function openFile() {
 
 test('lines are written in their order, however many, without being asked', async () => {
   const { fd, text } = openFile()
-  const output = openLogOutput(fd)
+  const output = bufferedOutput(fd)
   const lines = Array.from({ length: 20_000 }, (_, n) => `line ${n}\n`)
   for (const line of lines) output.write(line)
   await expect.poll(text).toBe(lines.join(''))
@@ -22,7 +22,7 @@ test('lines are written in their order, however many, without being asked', asyn
 
 test('a flush writes what is left at once', () => {
   const { fd, text } = openFile()
-  const output = openLogOutput(fd)
+  const output = bufferedOutput(fd)
   output.write('a\n')
   output.write('b\n')
   output.flushSync()
@@ -31,7 +31,7 @@ test('a flush writes what is left at once', () => {
 
 test('lines are dropped when the reader is gone', () => {
   const { fd } = openFile()
-  const output = openLogOutput(fd)
+  const output = bufferedOutput(fd)
   closeSync(fd)
   output.write('a\n')
   output.flushSync()
