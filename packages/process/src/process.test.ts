@@ -18,6 +18,7 @@ function run(task: string, env: NodeJS.ProcessEnv = {}): Run {
     ['--import', 'tsx', '--conditions=source', `${import.meta.dirname}/test-process.ts`, task],
     { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit', 'pipe'] },
   )
+  child.stdio[3]?.on('error', () => undefined) // the child may end before it has read the pipe
   let text = ''
   child.stdout?.on('data', (chunk: Buffer) => {
     text += chunk.toString()
