@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { JsonSchema } from '@overlay/model'
 import type { Context, Fault, FaultCode, Positions } from '@overlay/rpc'
 import type { Context as HonoContext } from 'hono'
@@ -32,6 +32,8 @@ export interface Exchange {
   faultCode?: FaultCode
   /** An unexpected failure, for the log only. */
   error?: unknown
+  /** Headers of the response that do not depend on its contents. */
+  head: OutgoingHttpHeaders
   calls: CallOptions
   /** Of the calls to services. Created for the first one. */
   context?: Context
@@ -63,6 +65,7 @@ export const openExchange = (incoming: IncomingMessage, outgoing: ServerResponse
   api: '',
   operation: '',
   access: 'none',
+  head: {},
   calls: noCalls,
   abort: new AbortController(),
 })

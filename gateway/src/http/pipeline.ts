@@ -1,4 +1,4 @@
-import type { RequestListener, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders, RequestListener } from 'node:http'
 import { clientSourceOf } from '@overlay/process/tls'
 import { asFault, Fault, type Positions, tracing } from '@overlay/rpc'
 import { Hono } from 'hono'
@@ -67,7 +67,7 @@ export function mount(options: Pipeline, apis: readonly MountedApi[], web: Pages
     },
   })
   app.options('*', (c) => {
-    pipeline.setHeaders(c.env.outgoing)
+    c.env.head = pipeline.head()
     return write(c, preflight(c.env.incoming, c.env.outgoing), {}, null)
   })
   for (const api of apis)
@@ -92,8 +92,8 @@ export function mount(options: Pipeline, apis: readonly MountedApi[], web: Pages
 /** What all requests share. */
 interface OpenPipeline extends Pipeline {
   readonly calls: CallOptions
-  /** Sets the headers of every response. */
-  setHeaders(outgoing: ServerResponse): void
+  /** Headers of every response. */
+  head(): OutgoingHttpHeaders
 }
 
 function openPipeline(pipeline: Pipeline): OpenPipeline {
@@ -101,11 +101,11 @@ function openPipeline(pipeline: Pipeline): OpenPipeline {
   return {
     ...pipeline,
     calls: { limitMs: requestMs, positions, readmit: (exchange) => readmit(sessions, exchange) },
-    setHeaders(outgoing) {
-      outgoing.setHeader('server', serverName)
-      outgoing.setHeader('ziti-instance-id', instanceId)
-      if (isClosing()) outgoing.setHeader('connection', 'close')
-    },
+    head: () => ({
+      server: serverName,
+      'ziti-instance-id': instanceId,
+      ...(isClosing() && { connection: 'close' }),
+    }),
   }
 }
 
@@ -190,7 +190,7 @@ function openRequest(pipeline: OpenPipeline, api: string, operation: string, c: 
   env.api = api
   env.operation = operation
   env.calls = pipeline.calls
-  pipeline.setHeaders(env.outgoing)
+  env.head = pipeline.head()
   env.outgoing.once('close', () => endRequest(pipeline, c))
   allowOrigin(env.incoming, env.outgoing)
 }

@@ -29,7 +29,7 @@ export function write(
  * wire: the response to a valid session reports its expiry. differs: a cache must not show it to others.
  */
 export function writeHead(
-  { env: { outgoing, reportedSession: session } }: RequestContext,
+  { env: { outgoing, head, reportedSession: session } }: RequestContext,
   status: number,
   headers: OutgoingHttpHeaders,
   vary?: string,
@@ -40,11 +40,11 @@ export function writeHead(
     'expires-at': session.expiresAt,
     vary: CREDENTIAL_HEADERS,
   }
-  outgoing.writeHead(status, { ...headers, ...expiry, ...(vary !== undefined && { vary }) })
+  outgoing.writeHead(status, { ...head, ...headers, ...expiry, ...(vary !== undefined && { vary }) })
   return true
 }
 
 /** Sets a header of the response, unless it has been sent. */
-export function addHeader({ env: { outgoing } }: RequestContext, name: string, value: string): void {
-  if (!outgoing.headersSent) outgoing.setHeader(name, value)
+export function addHeader({ env }: RequestContext, name: string, value: string): void {
+  env.head = { ...env.head, [name]: value }
 }
