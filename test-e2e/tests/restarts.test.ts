@@ -74,7 +74,7 @@ test('a gateway stays ready while a component is unresponsive, its health names 
 
 const oneOfEachOwner = ['/identities', '/enrollments', '/services', '/edge-routers']
 
-/** While a component is away the answer is 503, or there is no answer from the gateway. */
+/** While a component is unavailable, the gateway responds with 503 or not at all. */
 function meanwhile(answer: { status: number } | undefined): number | undefined {
   expect([undefined, 200, 503]).toContain(answer?.status)
   return answer?.status

@@ -73,7 +73,7 @@ const noCluster = (): never => {
   throw new Fault('SERVER_NOT_RUNNING_IN_HA_MODE')
 }
 
-/** Jobs that the fabric API names otherwise than the management API, and those of another kind of cluster. */
+/** Jobs whose paths differ from those of the management API, and the operations of Raft clusters. */
 export const fabricDatabase = ({ identity }: Services): Handlers => ({
   'POST /database': async (c) => {
     await identity.takeSnapshot({}, callContext(c))

@@ -105,9 +105,6 @@ export const circuitResponseHeader = {
   tags: 13,
 } as const
 
-/** Header of ctrlType.circuitSuccess. */
-export const circuitSuccessHeader = { address: 1100 } as const
-
 /** Headers of ctrlType.routeResult. Further headers are peer data. */
 export const routeResultHeader = {
   /** uint32 */

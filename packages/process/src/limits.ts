@@ -32,7 +32,7 @@ export const LAG_MS = 250
 /** Time for other work after each slice of long work. */
 export const SLICE_MS = 5
 
-/** A connection is away: longer than a replica of a peer takes to restart. */
+/** From the loss of a connection until it is reported. Longer than the restart of a peer's replica. */
 export const OUTAGE_MS = 3000
 
 /** Between two reports of one outage whose cause changes all the time; more than OUTAGE_MS. */

@@ -82,7 +82,7 @@ test('a process that stops does not serve from then on, whatever its readiness',
   expect(await check()).toBe(Status.NOT_SERVING)
 })
 
-test('clients that would watch are told to check', async () => {
+test('Watch is refused as unimplemented, and clients check instead', async () => {
   const { watch } = await start()
   const refused = new Promise((resolve) => watch().on('error', resolve).resume())
   expect(await refused).toMatchObject({ code: status.UNIMPLEMENTED })

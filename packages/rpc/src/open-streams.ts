@@ -21,7 +21,7 @@ export const openStreams = ({ client, keepalive, wasConnected, onLeft }: StreamO
   async function* (path, request, context) {
     const { signal, deadline } = context
     const metadata = toMetadata(context)
-    // streams wait for the first start of their service; later a service that is away fails them at once
+    // streams wait for the first start of their service; later, an unavailable service fails them at once
     metadata.setOptions({ waitForReady: !wasConnected() })
     const options = deadline ? { deadline } : {}
     const call = client.makeServerStreamRequest(path, pass, pass, request, metadata, options)

@@ -11,7 +11,7 @@ import { endSessionsOfIdentities } from './session-ends.js'
 const LAST_MS = Date.UTC(9999, 11, 31)
 
 /**
- * Disables an identity and ends its sessions; 0 minutes: until it is enabled. Its count of failed logins starts anew.
+ * Disables an identity and ends its sessions; 0 minutes: until it is enabled. Resets its count of failed logins.
  */
 export async function disableIdentity(tx: Tx, id: string, minutes: number): Promise<RowChange[]> {
   const bounded = Math.min(minutes, (LAST_MS - Date.now()) / 60_000)
