@@ -184,6 +184,8 @@ export async function startFakeController(
         terminatorId: address,
         result: CreateTerminatorResult.SUCCESS,
         message: '',
+        errorCode: 0,
+        retryHint: 0,
       }).finish()
       channel.reply(message, { type: edgeType.createTerminatorV2Response, body })
     },

@@ -114,6 +114,7 @@ export async function openLinks(options: LinksOptions): Promise<Links> {
       costTags: [],
       dialAddress: address,
       iteration,
+      connections: undefined,
     }
     dialed.set(linkId, link)
     onDialed(link)

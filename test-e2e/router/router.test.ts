@@ -24,6 +24,7 @@ async function startNetwork(routerCount: number) {
     id: '1',
     token: apiSessionToken,
     certFingerprints: [fingerprintOf(new X509Certificate(member.cert).raw)],
+    identityId: '',
   }
   const own = await authority.certify('controller', { dns: 'localhost' })
   const controller = use(await startFakeController(own, authority.cert, [apiSession]))

@@ -268,7 +268,7 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
 
 const linksMessage = (links: Links): Outgoing => ({
   type: ctrlType.routerLinks,
-  body: RouterLinks.encode({ links: links.dialed() }).finish(),
+  body: RouterLinks.encode({ links: links.dialed(), fullRefresh: false }).finish(),
 })
 
 function encodeClientHello(port: number | undefined): Uint8Array {

@@ -179,6 +179,7 @@ export function claims(foreign: Foreign, own: string, random: Random): HostileMe
     destinationRouterId,
     protocol: 'tls',
     costTags: [],
+    connections: undefined,
     dialAddress: 'tls:localhost:1',
     iteration: 1000,
   })
@@ -213,7 +214,7 @@ export function claims(foreign: Foreign, own: string, random: Random): HostileMe
       claim(
         'links of others',
         ctrlType.routerLinks,
-        RouterLinks.encode({ links: [link(id, router)] }).finish(),
+        RouterLinks.encode({ links: [link(id, router)], fullRefresh: false }).finish(),
       ),
     ]),
     ...foreign.circuits.flatMap((id) => [
@@ -229,7 +230,10 @@ export function claims(foreign: Foreign, own: string, random: Random): HostileMe
     claim(
       'links to all routers',
       ctrlType.routerLinks,
-      RouterLinks.encode({ links: foreign.routers.map((to) => link(`${own}-${to}`, to)) }).finish(),
+      RouterLinks.encode({
+        links: foreign.routers.map((to) => link(`${own}-${to}`, to)),
+        fullRefresh: false,
+      }).finish(),
     ),
     ...foreign.services.map((serviceId) =>
       claim(

@@ -7,7 +7,13 @@ const granted = (type: number, body: Uint8Array = new Uint8Array()) =>
 
 test('routes, circuits and terminators are grants, refusals are not', () => {
   const terminator = (result: number) =>
-    CreateTerminatorV2Response.encode({ terminatorId: '', result, message: '' }).finish()
+    CreateTerminatorV2Response.encode({
+      terminatorId: '',
+      result,
+      message: '',
+      errorCode: 0,
+      retryHint: 0,
+    }).finish()
   expect(granted(edgeType.createTerminatorV2Response, terminator(2))).toBe(false)
   expect(granted(edgeType.createTerminatorV2Response, terminator(0))).toBe(true)
   for (const type of [
@@ -20,7 +26,7 @@ test('routes, circuits and terminators are grants, refusals are not', () => {
 })
 
 test('tokens of API sessions are found', () => {
-  const session = { token: 't', certFingerprints: [], id: 'x' }
+  const session = { token: 't', certFingerprints: [], id: 'x', identityId: '' }
   const body = Buffer.from(ApiSessionAdded.encode({ isFullState: true, apiSessions: [session] }).finish())
   expect(tokensIn({ type: edgeType.apiSessionAdded, body })).toEqual(['t'])
   expect(tokensIn({ type: edgeType.error, body })).toEqual([])

@@ -194,6 +194,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       authorize: { callers: sessions, retryable },
       getHeader: { callers: ['gateway', 'sessions'], retryable },
       watchHeaders: { callers: ['gateway', 'sessions'] },
+      watchRouterModel: { callers: sessions },
       getCommonRouters: { callers: ['gateway', 'sessions'], retryable },
       getIdentityRouters: { callers: sessions, retryable },
       findLost: { callers: sessions, retryable },

@@ -260,7 +260,7 @@ const many = (count: number, prefix = randomUUID().slice(0, 8)): string[] =>
 
 const link = (id: string) => ({
   ...{ id, destinationRouterId: 'r2', protocol: 'tls', dialAddress: `tls:${'x'.repeat(400)}:1` },
-  ...{ costTags: [], iteration: 1 },
+  ...{ costTags: [], iteration: 1, connections: undefined },
 })
 const fault = (id: string) => Fault.encode({ subject: FaultSubject.FORWARD, id, iteration: 0 }).finish()
 
@@ -286,7 +286,11 @@ test.each<[string, number, () => Uint8Array]>([
     ctrlType.circuitConfirmation,
     () => CircuitConfirmation.encode({ circuitIds: many(49_000), idleTimes: new Map() }).finish(),
   ],
-  ['links', ctrlType.routerLinks, () => RouterLinks.encode({ links: many(6000).map(link) }).finish()],
+  [
+    'links',
+    ctrlType.routerLinks,
+    () => RouterLinks.encode({ links: many(6000).map(link), fullRefresh: false }).finish(),
+  ],
   [
     'metrics of links',
     ctrlType.metrics,

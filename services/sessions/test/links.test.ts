@@ -195,7 +195,7 @@ function channelsOf(concern: Concern, network: ReturnType<typeof startPresence>)
         report: (...links: Parameters<typeof linkTo>[]) =>
           send(
             ctrlType.routerLinks,
-            RouterLinks.encode({ links: links.map((link) => linkTo(...link)) }).finish(),
+            RouterLinks.encode({ links: links.map((link) => linkTo(...link)), fullRefresh: false }).finish(),
           ),
         fault: (id: string, subject = FaultSubject.LINK, iteration = 1) =>
           send(ctrlType.fault, Fault.encode({ id, subject, iteration }).finish()),
@@ -222,6 +222,7 @@ const linkTo = (destinationRouterId: string, id: string, iteration = 1) => ({
   costTags: [],
   dialAddress: `tls:${destinationRouterId}:6000`,
   iteration,
+  connections: undefined,
 })
 
 test('a link that one replica is told of carries paths on all', async () => {

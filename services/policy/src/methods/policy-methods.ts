@@ -6,6 +6,7 @@ import type { MethodDeps } from './method-deps.js'
 import { postureMethods } from './posture-methods.js'
 import { serviceConfigMethods } from './service-config-methods.js'
 import { watchHeaders } from './watch-headers.js'
+import { watchRouterModel } from './watch-router-model.js'
 
 /** All methods of the service. */
 export const policyMethods = (deps: MethodDeps): Methods<PolicyServiceService> => ({
@@ -15,4 +16,5 @@ export const policyMethods = (deps: MethodDeps): Methods<PolicyServiceService> =
   authorize: authorize(deps),
   getPolicyAdvice: getPolicyAdvice(deps),
   watchHeaders: watchHeaders(deps),
+  watchRouterModel: watchRouterModel(),
 })

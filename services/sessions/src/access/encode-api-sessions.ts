@@ -17,6 +17,7 @@ export const routerApiSession = (session: ApiSession): RouterApiSession => ({
   token: session.token,
   id: routerIdOf(session.id),
   certFingerprints: fingerprintsAt(session, Date.now()),
+  identityId: '',
 })
 
 export const encodeAdded = (isFullState: boolean, apiSessions: RouterApiSession[]): Uint8Array =>

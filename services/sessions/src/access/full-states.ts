@@ -180,4 +180,5 @@ const boundary = (atMs: number): RouterApiSession => ({
   token: randomUUID(),
   id: cuidAt(atMs * 1000, '0'.repeat(13)),
   certFingerprints: [],
+  identityId: '',
 })

@@ -7,6 +7,7 @@ import {
   edgeType,
   encodeText,
   type Outgoing,
+  TerminatorRetryHint,
 } from '@overlay/channel'
 import { newId } from '@overlay/store/kind-store'
 import { isAway } from '@overlay/store/postgres'
@@ -94,5 +95,11 @@ function resultOf(err: unknown): CreateTerminatorResult {
 /** wire: routers find the terminator of an answer by its id alone. */
 const createdV2 = (terminatorId: string, result: CreateTerminatorResult, message = ''): Outgoing => ({
   type: edgeType.createTerminatorV2Response,
-  body: CreateTerminatorV2Response.encode({ terminatorId, result, message }).finish(),
+  body: CreateTerminatorV2Response.encode({
+    terminatorId,
+    result,
+    message,
+    errorCode: 0,
+    retryHint: TerminatorRetryHint.DEFAULT,
+  }).finish(),
 })

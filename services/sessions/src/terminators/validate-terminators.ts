@@ -122,5 +122,6 @@ const requestFor = (rows: readonly ToValidate[]): Outgoing => ({
       marker: BigInt(marker),
     })),
     fixInvalid: true,
+    postCreate: false,
   }).finish(),
 })

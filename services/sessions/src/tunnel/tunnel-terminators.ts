@@ -1,4 +1,5 @@
 import {
+  CreateTerminatorResult,
   CreateTunnelTerminatorRequest,
   CreateTunnelTerminatorResponse,
   CreateTunnelTerminatorV2Request,
@@ -6,6 +7,7 @@ import {
   decodeBool,
   edgeErrorCode,
   edgeType,
+  TerminatorRetryHint,
   tunnelHealthHeader,
   UpdateTunnelTerminatorRequest,
 } from '@overlay/channel'
@@ -80,7 +82,14 @@ export function tunnelTerminators(deps: TunnelTerminatorDeps): readonly Handler[
           const { address: terminatorId, startTime } = request
           return {
             type: edgeType.createTunnelTerminatorV2Response,
-            body: CreateTunnelTerminatorV2Response.encode({ terminatorId, startTime }).finish(),
+            body: CreateTunnelTerminatorV2Response.encode({
+              terminatorId,
+              startTime,
+              result: CreateTerminatorResult.SUCCESS,
+              message: '',
+              errorCode: 0,
+              retryHint: TerminatorRetryHint.DEFAULT,
+            }).finish(),
           }
         }),
     ),

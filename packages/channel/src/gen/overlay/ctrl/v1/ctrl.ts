@@ -155,10 +155,76 @@ export interface RouterLink {
   costTags: string[];
   dialAddress: string;
   iteration: number;
+  connections: LinkConnectionState | undefined;
+}
+
+export interface LinkConnection {
+  /** payload, ack, or both in one */
+  type: string;
+  localAddress: string;
+  remoteAddress: string;
+}
+
+export interface LinkConnectionState {
+  stateIteration: number;
+  connections: LinkConnection[];
 }
 
 export interface RouterLinks {
   links: RouterLink[];
+  /** the router has no other links */
+  fullRefresh: boolean;
+}
+
+/** The connections of a link have changed. */
+export interface LinkState {
+  linkId: string;
+  linkIteration: number;
+  connections: LinkConnectionState | undefined;
+}
+
+/** Header of the router's hello. */
+export interface CtrlChanListener {
+  address: string;
+  groups: string[];
+}
+
+export interface CtrlChanListeners {
+  listeners: CtrlChanListener[];
+}
+
+export interface NetworkInterface {
+  name: string;
+  hardwareAddress: string;
+  mtu: bigint;
+  index: bigint;
+  /** 1 up, 2 broadcast, 4 loopback, 8 point to point, 16 multicast, 32 running */
+  flags: bigint;
+  addresses: string[];
+}
+
+/** Answered by a result. */
+export interface UpdateRouterInterfaces {
+  interfaces: NetworkInterface[];
+}
+
+export interface Alert {
+  sourceType: string;
+  sourceId: string;
+  timestamp: bigint;
+  severity: string;
+  message: string;
+  details: string[];
+  relatedEntities: Map<string, string>;
+}
+
+export interface Alert_RelatedEntitiesEntry {
+  key: string;
+  value: string;
+}
+
+export interface Alerts {
+  alerts: Alert[];
 }
 
 /** Answered by a result. */
@@ -224,6 +290,8 @@ export interface ValidateTerminatorsRequest {
 export interface ValidateTerminatorsV2Request {
   terminators: TerminatorToValidate[];
   fixInvalid: boolean;
+  /** answer from the router's own table, without the clients */
+  postCreate: boolean;
 }
 
 export interface RouterTerminatorState {
@@ -1714,7 +1782,15 @@ export const Fault: MessageFns<Fault> = {
 };
 
 function createBaseRouterLink(): RouterLink {
-  return { id: "", destinationRouterId: "", protocol: "", costTags: [], dialAddress: "", iteration: 0 };
+  return {
+    id: "",
+    destinationRouterId: "",
+    protocol: "",
+    costTags: [],
+    dialAddress: "",
+    iteration: 0,
+    connections: undefined,
+  };
 }
 
 export const RouterLink: MessageFns<RouterLink> = {
@@ -1736,6 +1812,9 @@ export const RouterLink: MessageFns<RouterLink> = {
     }
     if (message.iteration !== 0) {
       writer.uint32(48).uint32(message.iteration);
+    }
+    if (message.connections !== undefined) {
+      LinkConnectionState.encode(message.connections, writer.uint32(58).fork()).join();
     }
     return writer;
   },
@@ -1801,6 +1880,14 @@ export const RouterLink: MessageFns<RouterLink> = {
             message.iteration = reader.uint32();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.connections = LinkConnectionState.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1824,18 +1911,170 @@ export const RouterLink: MessageFns<RouterLink> = {
     message.costTags = object.costTags?.map((e) => e) || [];
     message.dialAddress = object.dialAddress ?? "";
     message.iteration = object.iteration ?? 0;
+    message.connections = (object.connections !== undefined && object.connections !== null)
+      ? LinkConnectionState.fromPartial(object.connections)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseLinkConnection(): LinkConnection {
+  return { type: "", localAddress: "", remoteAddress: "" };
+}
+
+export const LinkConnection: MessageFns<LinkConnection> = {
+  encode(message: LinkConnection, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.type !== "") {
+      writer.uint32(10).string(message.type);
+    }
+    if (message.localAddress !== "") {
+      writer.uint32(18).string(message.localAddress);
+    }
+    if (message.remoteAddress !== "") {
+      writer.uint32(26).string(message.remoteAddress);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LinkConnection {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLinkConnection();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.type = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.localAddress = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.remoteAddress = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<LinkConnection>, I>>(base?: I): LinkConnection {
+    return LinkConnection.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<LinkConnection>, I>>(object: I): LinkConnection {
+    const message = createBaseLinkConnection();
+    message.type = object.type ?? "";
+    message.localAddress = object.localAddress ?? "";
+    message.remoteAddress = object.remoteAddress ?? "";
+    return message;
+  },
+};
+
+function createBaseLinkConnectionState(): LinkConnectionState {
+  return { stateIteration: 0, connections: [] };
+}
+
+export const LinkConnectionState: MessageFns<LinkConnectionState> = {
+  encode(message: LinkConnectionState, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.stateIteration !== 0) {
+      writer.uint32(8).uint32(message.stateIteration);
+    }
+    for (const v of message.connections) {
+      LinkConnection.encode(v!, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LinkConnectionState {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLinkConnectionState();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.stateIteration = reader.uint32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.connections.push(LinkConnection.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<LinkConnectionState>, I>>(base?: I): LinkConnectionState {
+    return LinkConnectionState.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<LinkConnectionState>, I>>(object: I): LinkConnectionState {
+    const message = createBaseLinkConnectionState();
+    message.stateIteration = object.stateIteration ?? 0;
+    message.connections = object.connections?.map((e) => LinkConnection.fromPartial(e)) || [];
     return message;
   },
 };
 
 function createBaseRouterLinks(): RouterLinks {
-  return { links: [] };
+  return { links: [], fullRefresh: false };
 }
 
 export const RouterLinks: MessageFns<RouterLinks> = {
   encode(message: RouterLinks, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.links) {
       RouterLink.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.fullRefresh !== false) {
+      writer.uint32(16).bool(message.fullRefresh);
     }
     return writer;
   },
@@ -1861,6 +2100,14 @@ export const RouterLinks: MessageFns<RouterLinks> = {
             message.links.push(RouterLink.decode(reader, reader.uint32()));
             continue;
           }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.fullRefresh = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1879,6 +2126,660 @@ export const RouterLinks: MessageFns<RouterLinks> = {
   fromPartial<I extends Exact<DeepPartial<RouterLinks>, I>>(object: I): RouterLinks {
     const message = createBaseRouterLinks();
     message.links = object.links?.map((e) => RouterLink.fromPartial(e)) || [];
+    message.fullRefresh = object.fullRefresh ?? false;
+    return message;
+  },
+};
+
+function createBaseLinkState(): LinkState {
+  return { linkId: "", linkIteration: 0, connections: undefined };
+}
+
+export const LinkState: MessageFns<LinkState> = {
+  encode(message: LinkState, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.linkId !== "") {
+      writer.uint32(10).string(message.linkId);
+    }
+    if (message.linkIteration !== 0) {
+      writer.uint32(16).uint32(message.linkIteration);
+    }
+    if (message.connections !== undefined) {
+      LinkConnectionState.encode(message.connections, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LinkState {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLinkState();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.linkId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.linkIteration = reader.uint32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.connections = LinkConnectionState.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<LinkState>, I>>(base?: I): LinkState {
+    return LinkState.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<LinkState>, I>>(object: I): LinkState {
+    const message = createBaseLinkState();
+    message.linkId = object.linkId ?? "";
+    message.linkIteration = object.linkIteration ?? 0;
+    message.connections = (object.connections !== undefined && object.connections !== null)
+      ? LinkConnectionState.fromPartial(object.connections)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseCtrlChanListener(): CtrlChanListener {
+  return { address: "", groups: [] };
+}
+
+export const CtrlChanListener: MessageFns<CtrlChanListener> = {
+  encode(message: CtrlChanListener, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.address !== "") {
+      writer.uint32(10).string(message.address);
+    }
+    for (const v of message.groups) {
+      writer.uint32(18).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CtrlChanListener {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCtrlChanListener();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.address = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.groups.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<CtrlChanListener>, I>>(base?: I): CtrlChanListener {
+    return CtrlChanListener.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CtrlChanListener>, I>>(object: I): CtrlChanListener {
+    const message = createBaseCtrlChanListener();
+    message.address = object.address ?? "";
+    message.groups = object.groups?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseCtrlChanListeners(): CtrlChanListeners {
+  return { listeners: [] };
+}
+
+export const CtrlChanListeners: MessageFns<CtrlChanListeners> = {
+  encode(message: CtrlChanListeners, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.listeners) {
+      CtrlChanListener.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CtrlChanListeners {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCtrlChanListeners();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.listeners.push(CtrlChanListener.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<CtrlChanListeners>, I>>(base?: I): CtrlChanListeners {
+    return CtrlChanListeners.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CtrlChanListeners>, I>>(object: I): CtrlChanListeners {
+    const message = createBaseCtrlChanListeners();
+    message.listeners = object.listeners?.map((e) => CtrlChanListener.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseNetworkInterface(): NetworkInterface {
+  return { name: "", hardwareAddress: "", mtu: 0n, index: 0n, flags: 0n, addresses: [] };
+}
+
+export const NetworkInterface: MessageFns<NetworkInterface> = {
+  encode(message: NetworkInterface, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.hardwareAddress !== "") {
+      writer.uint32(18).string(message.hardwareAddress);
+    }
+    if (message.mtu !== 0n) {
+      if (BigInt.asIntN(64, message.mtu) !== message.mtu) {
+        throw new globalThis.Error("value provided for field message.mtu of type int64 too large");
+      }
+      writer.uint32(24).int64(message.mtu);
+    }
+    if (message.index !== 0n) {
+      if (BigInt.asIntN(64, message.index) !== message.index) {
+        throw new globalThis.Error("value provided for field message.index of type int64 too large");
+      }
+      writer.uint32(32).int64(message.index);
+    }
+    if (message.flags !== 0n) {
+      if (BigInt.asUintN(64, message.flags) !== message.flags) {
+        throw new globalThis.Error("value provided for field message.flags of type uint64 too large");
+      }
+      writer.uint32(40).uint64(message.flags);
+    }
+    for (const v of message.addresses) {
+      writer.uint32(50).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): NetworkInterface {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNetworkInterface();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.hardwareAddress = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.mtu = reader.int64() as bigint;
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.index = reader.int64() as bigint;
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.flags = reader.uint64() as bigint;
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.addresses.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<NetworkInterface>, I>>(base?: I): NetworkInterface {
+    return NetworkInterface.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<NetworkInterface>, I>>(object: I): NetworkInterface {
+    const message = createBaseNetworkInterface();
+    message.name = object.name ?? "";
+    message.hardwareAddress = object.hardwareAddress ?? "";
+    message.mtu = (object.mtu !== undefined && object.mtu !== null) ? BigInt(object.mtu) : 0n;
+    message.index = (object.index !== undefined && object.index !== null) ? BigInt(object.index) : 0n;
+    message.flags = (object.flags !== undefined && object.flags !== null) ? BigInt(object.flags) : 0n;
+    message.addresses = object.addresses?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseUpdateRouterInterfaces(): UpdateRouterInterfaces {
+  return { interfaces: [] };
+}
+
+export const UpdateRouterInterfaces: MessageFns<UpdateRouterInterfaces> = {
+  encode(message: UpdateRouterInterfaces, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.interfaces) {
+      NetworkInterface.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): UpdateRouterInterfaces {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseUpdateRouterInterfaces();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.interfaces.push(NetworkInterface.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<UpdateRouterInterfaces>, I>>(base?: I): UpdateRouterInterfaces {
+    return UpdateRouterInterfaces.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<UpdateRouterInterfaces>, I>>(object: I): UpdateRouterInterfaces {
+    const message = createBaseUpdateRouterInterfaces();
+    message.interfaces = object.interfaces?.map((e) => NetworkInterface.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseAlert(): Alert {
+  return {
+    sourceType: "",
+    sourceId: "",
+    timestamp: 0n,
+    severity: "",
+    message: "",
+    details: [],
+    relatedEntities: new Map(),
+  };
+}
+
+export const Alert: MessageFns<Alert> = {
+  encode(message: Alert, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.sourceType !== "") {
+      writer.uint32(10).string(message.sourceType);
+    }
+    if (message.sourceId !== "") {
+      writer.uint32(18).string(message.sourceId);
+    }
+    if (message.timestamp !== 0n) {
+      if (BigInt.asIntN(64, message.timestamp) !== message.timestamp) {
+        throw new globalThis.Error("value provided for field message.timestamp of type int64 too large");
+      }
+      writer.uint32(24).int64(message.timestamp);
+    }
+    if (message.severity !== "") {
+      writer.uint32(34).string(message.severity);
+    }
+    if (message.message !== "") {
+      writer.uint32(42).string(message.message);
+    }
+    for (const v of message.details) {
+      writer.uint32(50).string(v!);
+    }
+    message.relatedEntities.forEach((value, key) => {
+      Alert_RelatedEntitiesEntry.encode({ key: key as any, value }, writer.uint32(58).fork()).join();
+    });
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Alert {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAlert();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.sourceType = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.sourceId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.timestamp = reader.int64() as bigint;
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.severity = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.message = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.details.push(reader.string());
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            const entry7 = Alert_RelatedEntitiesEntry.decode(reader, reader.uint32());
+            if (entry7.value !== undefined) {
+              message.relatedEntities.set(entry7.key, entry7.value);
+            }
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Alert>, I>>(base?: I): Alert {
+    return Alert.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Alert>, I>>(object: I): Alert {
+    const message = createBaseAlert();
+    message.sourceType = object.sourceType ?? "";
+    message.sourceId = object.sourceId ?? "";
+    message.timestamp = (object.timestamp !== undefined && object.timestamp !== null) ? BigInt(object.timestamp) : 0n;
+    message.severity = object.severity ?? "";
+    message.message = object.message ?? "";
+    message.details = object.details?.map((e) => e) || [];
+    message.relatedEntities = (() => {
+      const m = new Map();
+      (object.relatedEntities as Map<string, string> ?? new Map()).forEach((value, key) => {
+        if (value !== undefined) {
+          m.set(key, globalThis.String(value));
+        }
+      });
+      return m;
+    })();
+    return message;
+  },
+};
+
+function createBaseAlert_RelatedEntitiesEntry(): Alert_RelatedEntitiesEntry {
+  return { key: "", value: "" };
+}
+
+export const Alert_RelatedEntitiesEntry: MessageFns<Alert_RelatedEntitiesEntry> = {
+  encode(message: Alert_RelatedEntitiesEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Alert_RelatedEntitiesEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAlert_RelatedEntitiesEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Alert_RelatedEntitiesEntry>, I>>(base?: I): Alert_RelatedEntitiesEntry {
+    return Alert_RelatedEntitiesEntry.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Alert_RelatedEntitiesEntry>, I>>(object: I): Alert_RelatedEntitiesEntry {
+    const message = createBaseAlert_RelatedEntitiesEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? "";
+    return message;
+  },
+};
+
+function createBaseAlerts(): Alerts {
+  return { alerts: [] };
+}
+
+export const Alerts: MessageFns<Alerts> = {
+  encode(message: Alerts, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.alerts) {
+      Alert.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Alerts {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAlerts();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.alerts.push(Alert.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<Alerts>, I>>(base?: I): Alerts {
+    return Alerts.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Alerts>, I>>(object: I): Alerts {
+    const message = createBaseAlerts();
+    message.alerts = object.alerts?.map((e) => Alert.fromPartial(e)) || [];
     return message;
   },
 };
@@ -2700,7 +3601,7 @@ export const ValidateTerminatorsRequest: MessageFns<ValidateTerminatorsRequest> 
 };
 
 function createBaseValidateTerminatorsV2Request(): ValidateTerminatorsV2Request {
-  return { terminators: [], fixInvalid: false };
+  return { terminators: [], fixInvalid: false, postCreate: false };
 }
 
 export const ValidateTerminatorsV2Request: MessageFns<ValidateTerminatorsV2Request> = {
@@ -2710,6 +3611,9 @@ export const ValidateTerminatorsV2Request: MessageFns<ValidateTerminatorsV2Reque
     }
     if (message.fixInvalid !== false) {
       writer.uint32(16).bool(message.fixInvalid);
+    }
+    if (message.postCreate !== false) {
+      writer.uint32(24).bool(message.postCreate);
     }
     return writer;
   },
@@ -2743,6 +3647,14 @@ export const ValidateTerminatorsV2Request: MessageFns<ValidateTerminatorsV2Reque
             message.fixInvalid = reader.bool();
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.postCreate = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2762,6 +3674,7 @@ export const ValidateTerminatorsV2Request: MessageFns<ValidateTerminatorsV2Reque
     const message = createBaseValidateTerminatorsV2Request();
     message.terminators = object.terminators?.map((e) => TerminatorToValidate.fromPartial(e)) || [];
     message.fixInvalid = object.fixInvalid ?? false;
+    message.postCreate = object.postCreate ?? false;
     return message;
   },
 };

@@ -16,6 +16,16 @@ export enum CreateTerminatorResult {
   INVALID_SESSION = 4,
 }
 
+/** What a router does after a terminator was refused. */
+export enum TerminatorRetryHint {
+  DEFAULT = 0,
+  /** BUSY - try again later */
+  BUSY = 1,
+  /** START_OVER - the client creates another session */
+  START_OVER = 2,
+  NOT_RETRIABLE = 3,
+}
+
 export interface ServerHello {
   version: string;
   data: Map<string, string>;
@@ -71,6 +81,7 @@ export interface RouterApiSession {
   /** SHA-1, hex */
   certFingerprints: string[];
   id: string;
+  identityId: string;
 }
 
 export interface ApiSessionAdded {
@@ -172,6 +183,8 @@ export interface CreateTerminatorV2Response {
   terminatorId: string;
   result: CreateTerminatorResult;
   message: string;
+  errorCode: number;
+  retryHint: TerminatorRetryHint;
 }
 
 /** The answer is empty. */
@@ -390,6 +403,10 @@ export interface CreateTunnelTerminatorV2Request_PeerDataEntry {
 export interface CreateTunnelTerminatorV2Response {
   terminatorId: string;
   startTime: bigint;
+  result: CreateTerminatorResult;
+  message: string;
+  errorCode: number;
+  retryHint: TerminatorRetryHint;
 }
 
 /** The answer is empty. */
@@ -399,6 +416,26 @@ export interface UpdateTunnelTerminatorRequest {
   precedence: TerminatorPrecedence;
   updatePrecedence: boolean;
   updateCost: boolean;
+}
+
+export interface ConnectDetails {
+  /** milliseconds since 1970 */
+  connectTime: bigint;
+  srcAddr: string;
+  dstAddr: string;
+}
+
+export interface IdentityConnectEvents {
+  identityId: string;
+  isConnected: boolean;
+  connectTimes: ConnectDetails[];
+}
+
+/** Which identities have connected to the router or left it. */
+export interface ConnectEvents {
+  events: IdentityConnectEvents[];
+  /** all that are connected */
+  fullState: boolean;
 }
 
 function createBaseServerHello(): ServerHello {
@@ -1071,7 +1108,7 @@ export const EdgeError: MessageFns<EdgeError> = {
 };
 
 function createBaseRouterApiSession(): RouterApiSession {
-  return { token: "", certFingerprints: [], id: "" };
+  return { token: "", certFingerprints: [], id: "", identityId: "" };
 }
 
 export const RouterApiSession: MessageFns<RouterApiSession> = {
@@ -1084,6 +1121,9 @@ export const RouterApiSession: MessageFns<RouterApiSession> = {
     }
     if (message.id !== "") {
       writer.uint32(26).string(message.id);
+    }
+    if (message.identityId !== "") {
+      writer.uint32(34).string(message.identityId);
     }
     return writer;
   },
@@ -1125,6 +1165,14 @@ export const RouterApiSession: MessageFns<RouterApiSession> = {
             message.id = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.identityId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1145,6 +1193,7 @@ export const RouterApiSession: MessageFns<RouterApiSession> = {
     message.token = object.token ?? "";
     message.certFingerprints = object.certFingerprints?.map((e) => e) || [];
     message.id = object.id ?? "";
+    message.identityId = object.identityId ?? "";
     return message;
   },
 };
@@ -2482,7 +2531,7 @@ export const CreateTerminatorV2Request_PeerDataEntry: MessageFns<CreateTerminato
 };
 
 function createBaseCreateTerminatorV2Response(): CreateTerminatorV2Response {
-  return { terminatorId: "", result: 0, message: "" };
+  return { terminatorId: "", result: 0, message: "", errorCode: 0, retryHint: 0 };
 }
 
 export const CreateTerminatorV2Response: MessageFns<CreateTerminatorV2Response> = {
@@ -2495,6 +2544,12 @@ export const CreateTerminatorV2Response: MessageFns<CreateTerminatorV2Response> 
     }
     if (message.message !== "") {
       writer.uint32(26).string(message.message);
+    }
+    if (message.errorCode !== 0) {
+      writer.uint32(32).uint32(message.errorCode);
+    }
+    if (message.retryHint !== 0) {
+      writer.uint32(40).int32(message.retryHint);
     }
     return writer;
   },
@@ -2536,6 +2591,22 @@ export const CreateTerminatorV2Response: MessageFns<CreateTerminatorV2Response> 
             message.message = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.errorCode = reader.uint32();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.retryHint = reader.int32() as any;
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2556,6 +2627,8 @@ export const CreateTerminatorV2Response: MessageFns<CreateTerminatorV2Response> 
     message.terminatorId = object.terminatorId ?? "";
     message.result = object.result ?? 0;
     message.message = object.message ?? "";
+    message.errorCode = object.errorCode ?? 0;
+    message.retryHint = object.retryHint ?? 0;
     return message;
   },
 };
@@ -5507,7 +5580,7 @@ export const CreateTunnelTerminatorV2Request_PeerDataEntry: MessageFns<CreateTun
   };
 
 function createBaseCreateTunnelTerminatorV2Response(): CreateTunnelTerminatorV2Response {
-  return { terminatorId: "", startTime: 0n };
+  return { terminatorId: "", startTime: 0n, result: 0, message: "", errorCode: 0, retryHint: 0 };
 }
 
 export const CreateTunnelTerminatorV2Response: MessageFns<CreateTunnelTerminatorV2Response> = {
@@ -5520,6 +5593,18 @@ export const CreateTunnelTerminatorV2Response: MessageFns<CreateTunnelTerminator
         throw new globalThis.Error("value provided for field message.startTime of type int64 too large");
       }
       writer.uint32(16).int64(message.startTime);
+    }
+    if (message.result !== 0) {
+      writer.uint32(24).int32(message.result);
+    }
+    if (message.message !== "") {
+      writer.uint32(34).string(message.message);
+    }
+    if (message.errorCode !== 0) {
+      writer.uint32(40).uint32(message.errorCode);
+    }
+    if (message.retryHint !== 0) {
+      writer.uint32(48).int32(message.retryHint);
     }
     return writer;
   },
@@ -5553,6 +5638,38 @@ export const CreateTunnelTerminatorV2Response: MessageFns<CreateTunnelTerminator
             message.startTime = reader.int64() as bigint;
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.result = reader.int32() as any;
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.message = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.errorCode = reader.uint32();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.retryHint = reader.int32() as any;
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -5576,6 +5693,10 @@ export const CreateTunnelTerminatorV2Response: MessageFns<CreateTunnelTerminator
     const message = createBaseCreateTunnelTerminatorV2Response();
     message.terminatorId = object.terminatorId ?? "";
     message.startTime = (object.startTime !== undefined && object.startTime !== null) ? BigInt(object.startTime) : 0n;
+    message.result = object.result ?? 0;
+    message.message = object.message ?? "";
+    message.errorCode = object.errorCode ?? 0;
+    message.retryHint = object.retryHint ?? 0;
     return message;
   },
 };
@@ -5681,6 +5802,236 @@ export const UpdateTunnelTerminatorRequest: MessageFns<UpdateTunnelTerminatorReq
     message.precedence = object.precedence ?? 0;
     message.updatePrecedence = object.updatePrecedence ?? false;
     message.updateCost = object.updateCost ?? false;
+    return message;
+  },
+};
+
+function createBaseConnectDetails(): ConnectDetails {
+  return { connectTime: 0n, srcAddr: "", dstAddr: "" };
+}
+
+export const ConnectDetails: MessageFns<ConnectDetails> = {
+  encode(message: ConnectDetails, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.connectTime !== 0n) {
+      if (BigInt.asIntN(64, message.connectTime) !== message.connectTime) {
+        throw new globalThis.Error("value provided for field message.connectTime of type int64 too large");
+      }
+      writer.uint32(8).int64(message.connectTime);
+    }
+    if (message.srcAddr !== "") {
+      writer.uint32(18).string(message.srcAddr);
+    }
+    if (message.dstAddr !== "") {
+      writer.uint32(26).string(message.dstAddr);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ConnectDetails {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseConnectDetails();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.connectTime = reader.int64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.srcAddr = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.dstAddr = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ConnectDetails>, I>>(base?: I): ConnectDetails {
+    return ConnectDetails.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ConnectDetails>, I>>(object: I): ConnectDetails {
+    const message = createBaseConnectDetails();
+    message.connectTime = (object.connectTime !== undefined && object.connectTime !== null)
+      ? BigInt(object.connectTime)
+      : 0n;
+    message.srcAddr = object.srcAddr ?? "";
+    message.dstAddr = object.dstAddr ?? "";
+    return message;
+  },
+};
+
+function createBaseIdentityConnectEvents(): IdentityConnectEvents {
+  return { identityId: "", isConnected: false, connectTimes: [] };
+}
+
+export const IdentityConnectEvents: MessageFns<IdentityConnectEvents> = {
+  encode(message: IdentityConnectEvents, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.identityId !== "") {
+      writer.uint32(10).string(message.identityId);
+    }
+    if (message.isConnected !== false) {
+      writer.uint32(16).bool(message.isConnected);
+    }
+    for (const v of message.connectTimes) {
+      ConnectDetails.encode(v!, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): IdentityConnectEvents {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseIdentityConnectEvents();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.identityId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.isConnected = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.connectTimes.push(ConnectDetails.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<IdentityConnectEvents>, I>>(base?: I): IdentityConnectEvents {
+    return IdentityConnectEvents.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<IdentityConnectEvents>, I>>(object: I): IdentityConnectEvents {
+    const message = createBaseIdentityConnectEvents();
+    message.identityId = object.identityId ?? "";
+    message.isConnected = object.isConnected ?? false;
+    message.connectTimes = object.connectTimes?.map((e) => ConnectDetails.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseConnectEvents(): ConnectEvents {
+  return { events: [], fullState: false };
+}
+
+export const ConnectEvents: MessageFns<ConnectEvents> = {
+  encode(message: ConnectEvents, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.events) {
+      IdentityConnectEvents.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.fullState !== false) {
+      writer.uint32(16).bool(message.fullState);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ConnectEvents {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseConnectEvents();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.events.push(IdentityConnectEvents.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.fullState = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create<I extends Exact<DeepPartial<ConnectEvents>, I>>(base?: I): ConnectEvents {
+    return ConnectEvents.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ConnectEvents>, I>>(object: I): ConnectEvents {
+    const message = createBaseConnectEvents();
+    message.events = object.events?.map((e) => IdentityConnectEvents.fromPartial(e)) || [];
+    message.fullState = object.fullState ?? false;
     return message;
   },
 };

@@ -184,6 +184,30 @@ export interface FindRequiringResponse {
   policyIds: string[];
 }
 
+export interface WatchRouterModelRequest {
+  routerId: string;
+  /** of the model that the router has */
+  timeline: string;
+  /** of the model that the router has; 0: it has none */
+  index: number;
+  /** a full state, without changes */
+  once: boolean;
+}
+
+/** A part of a full state or of a change set. */
+export interface RouterModelPart {
+  isFull: boolean;
+  /** Members `events` of overlay.ctrl.v1.DataState, or members `changes` of DataStateChangeSet, encoded. */
+  events: Buffer;
+  /** the full state or change set is complete */
+  isLast: boolean;
+  timeline: string;
+  /** 0: as before, nothing has changed */
+  index: number;
+  /** of the former full state or change set of this stream, or of the request */
+  previousIndex: number;
+}
+
 export interface GetPolicyAdviceRequest {
   identityId: string;
   serviceId: string;
@@ -2199,6 +2223,288 @@ export const FindRequiringResponse: MessageFns<FindRequiringResponse> = {
   },
 };
 
+function createBaseWatchRouterModelRequest(): WatchRouterModelRequest {
+  return { routerId: "", timeline: "", index: 0, once: false };
+}
+
+export const WatchRouterModelRequest: MessageFns<WatchRouterModelRequest> = {
+  encode(message: WatchRouterModelRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.routerId !== "") {
+      writer.uint32(10).string(message.routerId);
+    }
+    if (message.timeline !== "") {
+      writer.uint32(18).string(message.timeline);
+    }
+    if (message.index !== 0) {
+      writer.uint32(24).uint64(message.index);
+    }
+    if (message.once !== false) {
+      writer.uint32(32).bool(message.once);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WatchRouterModelRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWatchRouterModelRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.routerId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.timeline = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.index = longToNumber(reader.uint64());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.once = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): WatchRouterModelRequest {
+    return {
+      routerId: isSet(object.routerId)
+        ? globalThis.String(object.routerId)
+        : isSet(object.router_id)
+        ? globalThis.String(object.router_id)
+        : "",
+      timeline: isSet(object.timeline) ? globalThis.String(object.timeline) : "",
+      index: isSet(object.index) ? globalThis.Number(object.index) : 0,
+      once: isSet(object.once) ? globalThis.Boolean(object.once) : false,
+    };
+  },
+
+  toJSON(message: WatchRouterModelRequest): unknown {
+    const obj: any = {};
+    if (message.routerId !== "") {
+      obj.routerId = message.routerId;
+    }
+    if (message.timeline !== "") {
+      obj.timeline = message.timeline;
+    }
+    if (message.index !== 0) {
+      obj.index = Math.round(message.index);
+    }
+    if (message.once !== false) {
+      obj.once = message.once;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<WatchRouterModelRequest>, I>>(base?: I): WatchRouterModelRequest {
+    return WatchRouterModelRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<WatchRouterModelRequest>, I>>(object: I): WatchRouterModelRequest {
+    const message = createBaseWatchRouterModelRequest();
+    message.routerId = object.routerId ?? "";
+    message.timeline = object.timeline ?? "";
+    message.index = object.index ?? 0;
+    message.once = object.once ?? false;
+    return message;
+  },
+};
+
+function createBaseRouterModelPart(): RouterModelPart {
+  return { isFull: false, events: Buffer.alloc(0), isLast: false, timeline: "", index: 0, previousIndex: 0 };
+}
+
+export const RouterModelPart: MessageFns<RouterModelPart> = {
+  encode(message: RouterModelPart, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.isFull !== false) {
+      writer.uint32(8).bool(message.isFull);
+    }
+    if (message.events.length !== 0) {
+      writer.uint32(18).bytes(message.events);
+    }
+    if (message.isLast !== false) {
+      writer.uint32(24).bool(message.isLast);
+    }
+    if (message.timeline !== "") {
+      writer.uint32(34).string(message.timeline);
+    }
+    if (message.index !== 0) {
+      writer.uint32(40).uint64(message.index);
+    }
+    if (message.previousIndex !== 0) {
+      writer.uint32(48).uint64(message.previousIndex);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RouterModelPart {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRouterModelPart();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.isFull = reader.bool();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.events = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.isLast = reader.bool();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.timeline = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.index = longToNumber(reader.uint64());
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.previousIndex = longToNumber(reader.uint64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RouterModelPart {
+    return {
+      isFull: isSet(object.isFull)
+        ? globalThis.Boolean(object.isFull)
+        : isSet(object.is_full)
+        ? globalThis.Boolean(object.is_full)
+        : false,
+      events: isSet(object.events) ? Buffer.from(bytesFromBase64(object.events)) : Buffer.alloc(0),
+      isLast: isSet(object.isLast)
+        ? globalThis.Boolean(object.isLast)
+        : isSet(object.is_last)
+        ? globalThis.Boolean(object.is_last)
+        : false,
+      timeline: isSet(object.timeline) ? globalThis.String(object.timeline) : "",
+      index: isSet(object.index) ? globalThis.Number(object.index) : 0,
+      previousIndex: isSet(object.previousIndex)
+        ? globalThis.Number(object.previousIndex)
+        : isSet(object.previous_index)
+        ? globalThis.Number(object.previous_index)
+        : 0,
+    };
+  },
+
+  toJSON(message: RouterModelPart): unknown {
+    const obj: any = {};
+    if (message.isFull !== false) {
+      obj.isFull = message.isFull;
+    }
+    if (message.events.length !== 0) {
+      obj.events = base64FromBytes(message.events);
+    }
+    if (message.isLast !== false) {
+      obj.isLast = message.isLast;
+    }
+    if (message.timeline !== "") {
+      obj.timeline = message.timeline;
+    }
+    if (message.index !== 0) {
+      obj.index = Math.round(message.index);
+    }
+    if (message.previousIndex !== 0) {
+      obj.previousIndex = Math.round(message.previousIndex);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<RouterModelPart>, I>>(base?: I): RouterModelPart {
+    return RouterModelPart.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<RouterModelPart>, I>>(object: I): RouterModelPart {
+    const message = createBaseRouterModelPart();
+    message.isFull = object.isFull ?? false;
+    message.events = object.events ?? Buffer.alloc(0);
+    message.isLast = object.isLast ?? false;
+    message.timeline = object.timeline ?? "";
+    message.index = object.index ?? 0;
+    message.previousIndex = object.previousIndex ?? 0;
+    return message;
+  },
+};
+
 function createBaseGetPolicyAdviceRequest(): GetPolicyAdviceRequest {
   return { identityId: "", serviceId: "" };
 }
@@ -3009,6 +3315,20 @@ export const PolicyServiceService = {
       Buffer.from(FindRequiringResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): FindRequiringResponse => FindRequiringResponse.decode(value),
   },
+  /**
+   * The data model that a router may know, as far as it follows from policies: a full state, or what has changed since the
+   * router's index, then changes as they happen. At least one message a second; an empty part says that nothing changed.
+   */
+  watchRouterModel: {
+    path: "/overlay.policy.v1.PolicyService/WatchRouterModel" as const,
+    requestStream: false as const,
+    responseStream: true as const,
+    requestSerialize: (value: WatchRouterModelRequest): Buffer =>
+      Buffer.from(WatchRouterModelRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): WatchRouterModelRequest => WatchRouterModelRequest.decode(value),
+    responseSerialize: (value: RouterModelPart): Buffer => Buffer.from(RouterModelPart.encode(value).finish()),
+    responseDeserialize: (value: Buffer): RouterModelPart => RouterModelPart.decode(value),
+  },
   getPolicyAdvice: {
     path: "/overlay.policy.v1.PolicyService/GetPolicyAdvice" as const,
     requestStream: false as const,
@@ -3098,6 +3418,11 @@ export interface PolicyServiceServer extends UntypedServiceImplementation {
   findLost: handleUnaryCall<FindLostRequest, FindLostResponse>;
   /** The service policies that require any of these posture checks. */
   findRequiring: handleUnaryCall<FindRequiringRequest, FindRequiringResponse>;
+  /**
+   * The data model that a router may know, as far as it follows from policies: a full state, or what has changed since the
+   * router's index, then changes as they happen. At least one message a second; an empty part says that nothing changed.
+   */
+  watchRouterModel: handleServerStreamingCall<WatchRouterModelRequest, RouterModelPart>;
   getPolicyAdvice: handleUnaryCall<GetPolicyAdviceRequest, PolicyAdvice>;
   /** An identity's own configs for services, which replace the services' configs of the same types. */
   listServiceConfigs: handleUnaryCall<ListServiceConfigsRequest, ServiceConfigs>;
@@ -3215,6 +3540,19 @@ export interface PolicyServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: FindRequiringResponse) => void,
   ): ClientUnaryCall;
+  /**
+   * The data model that a router may know, as far as it follows from policies: a full state, or what has changed since the
+   * router's index, then changes as they happen. At least one message a second; an empty part says that nothing changed.
+   */
+  watchRouterModel(
+    request: WatchRouterModelRequest,
+    options?: Partial<CallOptions>,
+  ): ClientReadableStream<RouterModelPart>;
+  watchRouterModel(
+    request: WatchRouterModelRequest,
+    metadata?: Metadata,
+    options?: Partial<CallOptions>,
+  ): ClientReadableStream<RouterModelPart>;
   getPolicyAdvice(
     request: GetPolicyAdviceRequest,
     callback: (error: ServiceError | null, response: PolicyAdvice) => void,
