@@ -2236,7 +2236,7 @@ export const WatchRouterModelRequest: MessageFns<WatchRouterModelRequest> = {
       writer.uint32(18).string(message.timeline);
     }
     if (message.index !== 0) {
-      writer.uint32(24).uint64(message.index);
+      writer.uint32(24).int64(message.index);
     }
     if (message.once !== false) {
       writer.uint32(32).bool(message.once);
@@ -2278,7 +2278,7 @@ export const WatchRouterModelRequest: MessageFns<WatchRouterModelRequest> = {
               break;
             }
 
-            message.index = longToNumber(reader.uint64());
+            message.index = longToNumber(reader.int64());
             continue;
           }
           case 4: {
@@ -2363,10 +2363,10 @@ export const RouterModelPart: MessageFns<RouterModelPart> = {
       writer.uint32(34).string(message.timeline);
     }
     if (message.index !== 0) {
-      writer.uint32(40).uint64(message.index);
+      writer.uint32(40).int64(message.index);
     }
     if (message.previousIndex !== 0) {
-      writer.uint32(48).uint64(message.previousIndex);
+      writer.uint32(48).int64(message.previousIndex);
     }
     return writer;
   },
@@ -2421,7 +2421,7 @@ export const RouterModelPart: MessageFns<RouterModelPart> = {
               break;
             }
 
-            message.index = longToNumber(reader.uint64());
+            message.index = longToNumber(reader.int64());
             continue;
           }
           case 6: {
@@ -2429,7 +2429,7 @@ export const RouterModelPart: MessageFns<RouterModelPart> = {
               break;
             }
 
-            message.previousIndex = longToNumber(reader.uint64());
+            message.previousIndex = longToNumber(reader.int64());
             continue;
           }
         }
