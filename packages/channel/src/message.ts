@@ -38,6 +38,19 @@ export const headerKey = {
   capabilities: 12,
 } as const
 
+/** Header keys of the hello of routers of 2.x. Keys 10 and 11 have other meanings in a hello that is not grouped. */
+export const groupedHeader = {
+  isGrouped: 9,
+  /** The same in all hellos and answers of a group. */
+  secret: 10,
+  /** The first connection of its group. */
+  isFirst: 11,
+  /** If routerCapability.multiChannel is set. */
+  listeners: 1000,
+  /** Bits, big-endian. */
+  capabilities: 1002,
+} as const
+
 /** Headers of a request with keys in this range return in its reply. */
 export const isReflected = (key: number): boolean => key >= 128 && key <= 255
 

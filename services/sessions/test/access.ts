@@ -15,6 +15,7 @@ import type { Bus, ChangeLog, Source } from '@overlay/store/change-log'
 import { newId } from '@overlay/store/kind-store'
 import { type AccessConcern, type AccessDeps, accessConcern } from '../src/access/access-concern.js'
 import type { RouterChannel } from '../src/channel/router-channel.js'
+import { NO_FEATURES } from '../src/domain/router-features.js'
 import type { GrantListener } from '../src/grants/watch-grants.js'
 import { log } from './store.js'
 
@@ -212,6 +213,7 @@ export function testRouter(routerId = `router-${routerCount++ % everyRouter.leng
     channel: channel as Channel,
     fingerprint: '',
     connectedAt: new Date(),
+    features: NO_FEATURES,
     isReconnection: true,
     linkListeners: Buffer.alloc(0),
     ofType: (type) => received.filter((message) => message.type === type),

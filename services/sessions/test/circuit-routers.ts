@@ -13,6 +13,7 @@ import {
   Unroute,
 } from '@overlay/channel'
 import { type RouterChannel, type RouterMessages, RouterOffline } from '../src/channel/router-channel.js'
+import { NO_FEATURES } from '../src/domain/router-features.js'
 
 /** How a router answers a route: undefined, it carries the circuit. */
 export type RouteAnswer = (route: Route) => RouteRefusal | 'silent' | undefined
@@ -76,6 +77,7 @@ function fakeRouter(id: string): FakeRouter {
     routerId: id,
     fingerprint: '',
     connectedAt: new Date(),
+    features: NO_FEATURES,
     isReconnection: true,
     linkListeners: Buffer.alloc(0),
     channel: {

@@ -74,7 +74,7 @@ function creator(changeLog: ChangeLog, policyState: Policy) {
     changeLog,
     grants: openGrants(policy, noWatch),
     held: { find: () => undefined, keep: (look) => look() },
-    clientRouters: { of: () => undefined },
+    clientRouters: { of: () => undefined, featuresOf: () => [] },
     identity: { checkApiSession: async () => ({ position: at(policyState.position) }) },
   })
 }

@@ -114,7 +114,7 @@ async function startReplica(
     changeLog,
     grants,
     held,
-    clientRouters: { of: () => [] },
+    clientRouters: { of: () => [], featuresOf: () => [] },
     identity: {
       async checkApiSession() {
         identityAsked++

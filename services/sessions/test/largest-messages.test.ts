@@ -29,6 +29,7 @@ import type { RouterChannel } from '../src/channel/router-channel.js'
 import { routerStatus } from '../src/channel/router-status.js'
 import { openTraffic } from '../src/concerns.js'
 import { openControl } from '../src/control-channel.js'
+import { NO_FEATURES } from '../src/domain/router-features.js'
 import { LIST_BYTES, MOST_BYTES, MOST_READS } from '../src/limits.js'
 import { linksConcern } from '../src/links/links-concern.js'
 import { openTopology } from '../src/links/topology.js'
@@ -133,12 +134,13 @@ async function startNetwork() {
         },
       })
       const one: RouterChannel = {
-        ...{ routerId: 'r1', channel, fingerprint: '', connectedAt: new Date() },
+        ...{ routerId: 'r1', channel, fingerprint: '', connectedAt: new Date(), features: NO_FEATURES },
         ...{ isReconnection: true, linkListeners: Buffer.alloc(0) },
       }
       router = one
       await status.open(one, {
         versionInfo: { version: '', revision: '', buildDate: '', os: '', arch: '' },
+        features: NO_FEATURES,
         linkListeners: '',
       })
       const peer = openChannel(theirs, { onMessage: () => onAnswer(peer) })

@@ -19,6 +19,7 @@ import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import type { RouterChannel } from '../src/channel/router-channel.js'
+import { NO_FEATURES } from '../src/domain/router-features.js'
 import { linksConcern } from '../src/links/links-concern.js'
 import { openTopology } from '../src/links/topology.js'
 import type { NetworkRouter, RouterDirectory } from '../src/routers/router-directory.js'
@@ -45,6 +46,7 @@ function startPresence() {
         routerId,
         replicaId: 'c1',
         connectedAt: new Date(),
+        features: NO_FEATURES,
         isReconnection: true,
         linkListeners: Buffer.alloc(0),
         version: '',

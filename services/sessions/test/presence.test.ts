@@ -1,10 +1,12 @@
 import { BlockList } from 'node:net'
-import { edgeType } from '@overlay/channel'
+import { edgeType, encodeVersion, headerKey } from '@overlay/channel'
 import { type Bus, noBus } from '@overlay/store/change-log'
 import pino from 'pino'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { openControl } from '../src/control-channel.js'
+import { NO_FEATURES } from '../src/domain/router-features.js'
+import { openClientRouterList } from '../src/routers/client-routers.js'
 import { openPresence } from '../src/routers/presence.js'
 import { connectionsOf } from '../src/store/router.js'
 import { type Replica, startControlNetwork, type TestNetwork } from './control.js'
@@ -44,6 +46,22 @@ test('a router that says hello is shown with what it says, and with the state of
   await expect.poll(async () => (await shown(key.id))?.syncStatus).toBe('SYNC_DONE')
   router.channel.close('done')
   await expect.poll(() => shown(key.id)).toBeUndefined()
+})
+
+test('each replica knows what the routers of all others can do', async () => {
+  const key = await network.createRouter('features')
+  const version = encodeVersion({ version: 'v1.6.20', revision: '', buildDate: '', os: '', arch: '' })
+  const router = await connectRouter({ port: one.port, key, headers: [[headerKey.version, version]] })
+  const features = { hasDataModel: true, needsSignedSessions: false, isGrouped: false }
+  expect(one.control.channels.get(key.id)?.features).toEqual(features)
+  const knownTo = ({ control }: Replica) => control.presence.of(key.id).map((presence) => presence.features)
+  await expect.poll(() => knownTo(two)).toEqual([features])
+  const late = await network.replica('features') // reads the table
+  expect(knownTo(late)).toEqual([features])
+  const clients = openClientRouterList(late.directory, late.control.presence)
+  expect(clients.featuresOf([key.id, 'nobody'])).toEqual([features])
+  await late[Symbol.asyncDispose]()
+  router.channel.close('done')
 })
 
 test('each replica has in memory which routers are connected to any', async () => {
@@ -208,6 +226,7 @@ test('a row that cannot be written keeps no other back', async () => {
     versionInfo: { version: 'v', revision: '', buildDate: '', os: '', arch: '' },
     linkListeners: '',
     connectedAt: new Date().toISOString(),
+    features: NO_FEATURES,
   })
   await using presence = await openPresence({ db: network.db, bus: noBus, log, replicaId: 'writer' })
   await Promise.all([presence.put(row(poisonous.id, 'a\0b')), presence.put(row(sound.id, 'edge.example'))])

@@ -5,6 +5,7 @@ import sql from 'sql-template-tag'
 import type { Concern } from '../src/channel/handlers.js'
 import type { RouterChannel } from '../src/channel/router-channel.js'
 import { AccessRefused, type CheckAccess } from '../src/domain/router-access.js'
+import { NO_FEATURES } from '../src/domain/router-features.js'
 import { terminatorsConcern } from '../src/terminators/terminators-concern.js'
 import { log, startStore } from './store.js'
 
@@ -39,7 +40,7 @@ export function fakeRouter(concern: () => Concern, routerId: string): FakeRouter
     latencyMs: () => undefined,
   }
   const router: RouterChannel = {
-    ...{ routerId, channel, fingerprint: '', connectedAt: new Date() },
+    ...{ routerId, channel, fingerprint: '', connectedAt: new Date(), features: NO_FEATURES },
     ...{ isReconnection: true, linkListeners: Buffer.alloc(0) },
   }
   async function askRaw(type: number, body: Buffer, headers: Message['headers'] = new Map()) {

@@ -4,6 +4,7 @@ import type { ChangeLog, WaitForFollowers } from '@overlay/store/change-log'
 import { entityService, kind } from '@overlay/store/kind-store'
 import type { Database } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
+import { NO_FEATURES } from '../src/domain/router-features.js'
 import { controllers } from '../src/kinds/controller.js'
 import { edgeRouters } from '../src/kinds/edge-router.js'
 import { terminators } from '../src/kinds/terminator.js'
@@ -61,6 +62,7 @@ export const presenceRow = (routerId: string): PresenceRow => ({
   versionInfo: { arch: '', buildDate: '', os: '', revision: '', version: '' },
   linkListeners: '',
   connectedAt: new Date().toISOString(),
+  features: NO_FEATURES,
 })
 
 /** The kinds of this service on a database of their own, with fake other services. */

@@ -1,12 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
-import { ChannelClosed, headerKey, MESSAGE_LIMITS, type ReceivedHello } from '@overlay/channel'
+import {
+  ChannelClosed,
+  decodeBool,
+  groupedHeader,
+  headerKey,
+  MESSAGE_LIMITS,
+  type ReceivedHello,
+} from '@overlay/channel'
 import { boundedPerSource, keepRefusal, metrics } from '@overlay/process'
 import { boundedQueue, type Queue } from '@overlay/process/async'
 import { clientAddressOf } from '@overlay/process/tls'
 import type { Logger } from 'pino'
 import { shownControllerId } from '../domain/connection-id.js'
 import { refusalOf } from '../domain/hello.js'
+import { featuresOf } from '../domain/router-features.js'
 import { ADMITTED_AT_ONCE, HELLO_MS, REFUSAL_LINES, SET_UP_MS, SKIPPED_BYTES } from '../limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { ChannelRegistry } from './channel-registry.js'
@@ -83,6 +91,8 @@ export function openAcceptor(deps: AcceptorDeps) {
 
   async function admit(socket: TLSSocket, hello: ReceivedHello, fingerprint: string): Promise<void> {
     const { routerId, version } = hello
+    const grouped = hello.headers.get(groupedHeader.isGrouped)
+    const features = featuresOf(version, grouped !== undefined && decodeBool(grouped))
     const linkListeners = hello.headers.get(headerKey.listeners) ?? Buffer.alloc(0)
     const isCurrent = (): boolean => !socket.destroyed && admissions.get(routerId) === socket
     admissions.get(routerId)?.destroy()
@@ -93,7 +103,7 @@ export function openAcceptor(deps: AcceptorDeps) {
         check(routerId, fingerprint)
         channels.replace(routerId) // differs: the newest connection wins at once
         const connectedAt = new Date()
-        const first = { versionInfo: version, linkListeners: linkListeners.toString('base64') }
+        const first = { versionInfo: version, linkListeners: linkListeners.toString('base64'), features }
         await status.open({ routerId, connectedAt }, first).catch(refuseIfAway)
         if (!isCurrent()) return
         check(routerId, fingerprint) // the router may have changed meanwhile
@@ -109,6 +119,7 @@ export function openAcceptor(deps: AcceptorDeps) {
           routerId,
           fingerprint,
           connectedAt,
+          features,
           isReconnection,
           linkListeners,
           channel,

@@ -1,6 +1,7 @@
 import { ApiSessionHeartbeat, type Channel, contentType, type Message, TooManyFields } from '@overlay/channel'
 import { metrics, openLog } from '@overlay/process'
 import { expect, test } from 'vitest'
+import { NO_FEATURES } from '../domain/router-features.js'
 import { LIST_BYTES, MOST_READS } from '../limits.js'
 import { openDispatch } from './dispatch.js'
 import { type Handler, onMessage } from './handlers.js'
@@ -11,7 +12,7 @@ const UNUSED = 9999
 const log = openLog('sessions', { level: 'silent', format: 'json' })
 
 const routerOf = (closed = new AbortController().signal, routerId = 'r1'): RouterChannel => ({
-  ...{ routerId, fingerprint: '', connectedAt: new Date(), isReconnection: false },
+  ...{ routerId, fingerprint: '', connectedAt: new Date(), isReconnection: false, features: NO_FEATURES },
   linkListeners: Buffer.alloc(0),
   channel: { closed } as Channel,
 })

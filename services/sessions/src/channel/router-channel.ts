@@ -1,4 +1,5 @@
 import type { Channel, Message, Outgoing } from '@overlay/channel'
+import type { RouterFeatures } from '../domain/router-features.js'
 
 /** A router that is connected to this replica. */
 export interface RouterChannel {
@@ -7,6 +8,7 @@ export interface RouterChannel {
   /** SHA-1 of the client certificate, hex. */
   readonly fingerprint: string
   readonly connectedAt: Date
+  readonly features: RouterFeatures
   /** The same process of the router was connected before, to this or another replica. */
   readonly isReconnection: boolean
   /** Protobuf `Listeners` of its hello, as received: where other routers reach it. */

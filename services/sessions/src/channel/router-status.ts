@@ -22,7 +22,7 @@ export interface RouterStatus extends SyncReport, Concern {
   forget(routerId: string): void
 }
 
-type FirstStatus = Pick<PresenceRow, 'versionInfo' | 'linkListeners'>
+type FirstStatus = Pick<PresenceRow, 'versionInfo' | 'linkListeners' | 'features'>
 
 /** wire: the values of `syncStatus` that the original shows. */
 const words = {

@@ -1,6 +1,7 @@
 import { LinkListeners, type Outgoing, PeerState, PeerStateChanges } from '@overlay/channel'
 import { expect, onTestFinished, test } from 'vitest'
 import type { RouterChannel } from '../channel/router-channel.js'
+import { NO_FEATURES } from '../domain/router-features.js'
 import type { PresenceListener } from '../routers/router-presence.js'
 import { openPeers } from './announce-peers.js'
 
@@ -24,7 +25,15 @@ function startNetwork(...routerIds: string[]) {
     const listeners = address === '' ? [] : listenersOf(address)
     const linkListeners = Buffer.from(LinkListeners.encode({ listeners }).finish())
     return [
-      { routerId, replicaId: 'c1', connectedAt: new Date(), linkListeners, version: 'v1.1.13', ...unsaid },
+      {
+        routerId,
+        replicaId: 'c1',
+        connectedAt: new Date(),
+        linkListeners,
+        version: 'v1.1.13',
+        features: NO_FEATURES,
+        ...unsaid,
+      },
     ]
   }
   const listen = <T>(set: Set<T>, listener: T) => {

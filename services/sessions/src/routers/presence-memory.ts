@@ -1,3 +1,4 @@
+import { NO_FEATURES } from '../domain/router-features.js'
 import type { PresenceRow, ReplicaPresence, ReplicaRow } from '../store/presence.js'
 import type { Presence, PresenceListener, RouterPresence } from './router-presence.js'
 
@@ -33,6 +34,7 @@ const presenceOf = (replicaId: string, row: PresenceRow): Presence => ({
   routerId: row.routerId,
   replicaId,
   connectedAt: new Date(row.connectedAt),
+  features: { ...NO_FEATURES, ...row.features }, // replicas of 0.1.0 report none
   linkListeners: Buffer.from(row.linkListeners, 'base64'),
   version: row.versionInfo.version,
   hostname: row.hostname,

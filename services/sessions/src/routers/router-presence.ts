@@ -1,9 +1,12 @@
+import type { RouterFeatures } from '../domain/router-features.js'
+
 /** A router that is connected to a replica. */
 export interface Presence {
   readonly routerId: string
   /** Controller id of the replica. */
   readonly replicaId: string
   readonly connectedAt: Date
+  readonly features: RouterFeatures
   /** Protobuf `Listeners` of its hello, as received: where other routers reach it. */
   readonly linkListeners: Buffer
   readonly version: string

@@ -1,5 +1,6 @@
 import { type Db, onlyRow } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
+import type { RouterFeatures } from '../domain/router-features.js'
 import { DEAD_REPLICA_SECONDS } from '../limits.js'
 import type { RouterConnection } from './router.js'
 
@@ -9,6 +10,7 @@ export interface PresenceRow extends RouterConnection {
   /** Protobuf, base64. */
   readonly linkListeners: string
   readonly connectedAt: string
+  readonly features: RouterFeatures
 }
 
 /** One process that has the id of a replica. */
@@ -103,17 +105,18 @@ export async function writePresence(
     ),
     written as (
       insert into presence (router_id, replica_id, hostname, supported_protocols, sync_status, version_info,
-                            link_listeners, connected_at)
+                            link_listeners, connected_at, features)
       select "routerId", ${id}, hostname, "supportedProtocols", "syncStatus", "versionInfo",
-             decode("linkListeners", 'base64'), "connectedAt"
+             decode("linkListeners", 'base64'), "connectedAt", features
         from jsonb_to_recordset(${JSON.stringify(saved)}::jsonb) as row(
                "routerId" text, hostname text, "supportedProtocols" jsonb, "syncStatus" text, "versionInfo" jsonb,
-               "linkListeners" text, "connectedAt" timestamptz)
+               "linkListeners" text, "connectedAt" timestamptz, features jsonb)
        where exists (select from own)
           on conflict (router_id, replica_id) do update
          set hostname = excluded.hostname, supported_protocols = excluded.supported_protocols,
              sync_status = excluded.sync_status, version_info = excluded.version_info,
-             link_listeners = excluded.link_listeners, connected_at = excluded.connected_at
+             link_listeners = excluded.link_listeners, connected_at = excluded.connected_at,
+             features = excluded.features
     )
     update replica set version = greatest(version, ${last}::bigint) + 1
      where id = ${id} and incarnation = ${incarnation} returning version`)
@@ -132,7 +135,8 @@ export async function presenceOf(db: Db, replicaIds: readonly string[]): Promise
            (select coalesce(jsonb_agg(jsonb_build_object(
                      'routerId', router_id, 'hostname', hostname, 'supportedProtocols', supported_protocols,
                      'syncStatus', sync_status, 'versionInfo', version_info,
-                     'linkListeners', encode(link_listeners, 'base64'), 'connectedAt', connected_at)), '[]')
+                     'linkListeners', encode(link_listeners, 'base64'), 'connectedAt', connected_at,
+                     'features', features)), '[]')
               from presence where replica_id = replica.id) as rows
       from replica where id = any(${replicaIds}) and lease_ends_at > now()`)
   return rows

@@ -1,10 +1,11 @@
 import type { Channel } from '@overlay/channel'
 import { expect, test } from 'vitest'
 import type { RouterChannel } from '../channel/router-channel.js'
+import { NO_FEATURES } from '../domain/router-features.js'
 import { openRouterSessions } from './router-sessions.js'
 
 const routerOf = (routerId: string): RouterChannel => ({
-  ...{ routerId, fingerprint: '', connectedAt: new Date(), isReconnection: false },
+  ...{ routerId, fingerprint: '', connectedAt: new Date(), isReconnection: false, features: NO_FEATURES },
   linkListeners: Buffer.alloc(0),
   channel: { closed: new AbortController().signal } as Channel,
 })
