@@ -8,7 +8,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeAt } from '../src/domain/second-factor.js'
 import type { Credentials } from '../src/store/credential-changes.js'
 import { storeRouterIdentity } from '../src/store/router-identities.js'
-import { keepAccessToken, removeUnusedTokens } from '../src/store/session-credentials.js'
+import {
+  keepAccessToken,
+  removeOldRevocations,
+  removeUnusedTokens,
+} from '../src/store/session-credentials.js'
 import { as, bytes, login, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
 
 const log = pino({ level: 'silent' })
@@ -220,7 +224,55 @@ test('followers get the access tokens of a session in place of its own, until it
     select from change, audit where change::text || audit::text like '%eyJ.%'`)
   expect(rows).toEqual([])
   await one.entities.delete({ kind: 'identities', id: identityId }, system())
-  await feed.until(id, (credentials) => !credentials)
+  await feed.until(id, (credentials) => tokensOf(credentials).length === 0)
+})
+
+const untilMsOf = (credentials: Credentials | undefined) => credentials?.revokedUntilMs
+const isRevoked = (credentials: Credentials | undefined) => untilMsOf(credentials) !== undefined
+
+test('a session that ends before its access tokens is revoked until the last of them has expired', async () => {
+  await using feed = await follow()
+  const { identityId } = await person('revoked')
+  const expiresAt = new Date(Date.now() + 2 * hour)
+  const [early, idle, old] = [await bearerSession(identityId), await bearerSession(identityId), newId('cuid')]
+  await keep(early, 'eyJ.longest', expiresAt)
+  await keep(early, 'eyJ.newest')
+  await keep(idle, 'eyJ.expired', new Date(Date.now() - 1))
+  await one.identity.disableIdentity({ id: identityId, durationMinutes: 0 }, system())
+  expect(await feed.until(early, isRevoked)).toEqual({
+    id: early,
+    token: null,
+    accessTokens: [],
+    identityId,
+    fingerprints: [],
+    expiring: [],
+    revokedUntilMs: expiresAt.getTime(),
+  })
+
+  await one.db.query(sql`
+    insert into revoked_api_session values (${old}, ${identityId}, now()), ('later', ${identityId}, '2100-01-01')`)
+  await removeOldRevocations(one.db)
+  const { rows } = await one.db.query(
+    sql`select id from revoked_api_session where id = any(${[early, idle, old]})`,
+  )
+  expect(rows).toEqual([{ id: early }])
+  await using later = await follow()
+  expect(untilMsOf(await later.until(early, isRevoked))).toBe(expiresAt.getTime())
+  expect([later.sessions.has(idle), later.sessions.has('later')]).toEqual([false, true])
+})
+
+test('a session whose access tokens count no longer is revoked until it is complete again', async () => {
+  await using feed = await follow()
+  const { identityId } = await person('incomplete')
+  const id = await bearerSession(identityId)
+  await keep(id, 'eyJ.paused')
+  await feed.until(id, (credentials) => tokensOf(credentials).length === 1)
+  const complete = (is: boolean) =>
+    one.db.query(sql`update api_session set is_mfa_required = true, is_mfa_complete = ${is} where id = ${id}`)
+  await complete(false)
+  expect(tokensOf(await feed.until(id, isRevoked))).toEqual([])
+  await complete(true)
+  expect(tokensOf(await feed.until(id, (credentials) => !isRevoked(credentials)))).toEqual(['eyJ.paused'])
 })
 
 test('an access token stays until an hour after its end, or after routers have reported it last', async () => {

@@ -31,6 +31,7 @@ export interface TestApiSession {
   readonly identityId: string
   readonly fingerprints: readonly string[]
   readonly expiring: readonly { readonly fingerprint: string; readonly validToMs: number }[]
+  readonly revokedUntilMs?: number
 }
 
 /** Identity: the credentials of its API sessions, and their changes. */
@@ -94,6 +95,9 @@ export function fakeIdentity() {
     bearer: (identityId: string, ...accessTokens: AccessToken[]) =>
       put({ id: newId('cuid'), token: null, accessTokens, identityId, fingerprints: ['one'], expiring: [] }),
     put,
+    /** Its access tokens count no longer, or it has ended before they expired. */
+    revoke: (row: TestApiSession, revokedUntilMs: number) =>
+      put({ ...row, accessTokens: [], fingerprints: [], revokedUntilMs }),
     end(id: string): void {
       rows.delete(id)
       append('api-sessions', id)

@@ -17,7 +17,7 @@ import {
 import { removeOldRefreshTokens } from '../store/oidc-grants.js'
 import { removeOldLogins } from '../store/oidc-logins.js'
 import { lapsedNames, removeLapsedNames } from '../store/router-identities.js'
-import { removeUnusedTokens } from '../store/session-credentials.js'
+import { removeOldRevocations, removeUnusedTokens } from '../store/session-credentials.js'
 import { areSessionsDue, endDueSessions, type SessionLimits } from '../store/session-ends.js'
 
 interface HousekeepingDeps {
@@ -36,8 +36,8 @@ export function startHousekeeping({ changeLog, lifetimes, routers }: Housekeepin
     removeOldLogins(db).catch((err: unknown) => log.warn({ err }, 'unfinished OIDC logins not removed'))
   jobs.use(runPeriodically(REMOVE_LOGINS_EVERY_MS, removeLogins))
   const removeTokens = () =>
-    Promise.all([removeOldRefreshTokens(db), removeUnusedTokens(db)]).catch((err: unknown) =>
-      log.warn({ err }, 'old tokens not removed'),
+    Promise.all([removeOldRefreshTokens(db), removeUnusedTokens(db), removeOldRevocations(db)]).catch(
+      (err: unknown) => log.warn({ err }, 'old tokens not removed'),
     )
   jobs.use(runPeriodically(REMOVE_TOKENS_EVERY_MS, removeTokens))
   const removeNames = (signal: AbortSignal) =>

@@ -2,7 +2,7 @@ import { type Change, CREDENTIALS, type Position } from '@overlay/rpc'
 import { headFor, type LoadRows } from '@overlay/store/change-log'
 import { allPages } from '@overlay/store/kind-store'
 import type { Db } from '@overlay/store/postgres'
-import sql from 'sql-template-tag'
+import sql, { type Sql } from 'sql-template-tag'
 import { LOGGED_CREDENTIALS, SESSION_FINGERPRINTS } from '../limits.js'
 
 export interface LoggedChanges {
@@ -51,7 +51,7 @@ export async function logCredentialChanges(db: Db): Promise<LoggedChanges | unde
 
 const noContent = Buffer.from('{}')
 
-/** The credentials of one API session that is fully authenticated. */
+/** The credentials of one API session that is fully authenticated, or the revocation of one. */
 export interface Credentials {
   readonly id: string
   /** Null: clients present access tokens instead. */
@@ -63,11 +63,20 @@ export interface Credentials {
   readonly fingerprints: readonly string[]
   /** Certificates of the session itself, which are valid until then, in milliseconds. */
   readonly expiring: readonly { readonly fingerprint: string; readonly validToMs: number }[]
+  /**
+   * Of a revocation, which has no credentials: routers refuse its access tokens until then, when the last one has expired.
+   */
+  readonly revokedUntilMs?: number
 }
 
+/**
+ * The API sessions of these ids, or all, and the revocations: API sessions of access tokens that have not expired, which
+ * have ended or are no longer fully authenticated.
+ */
 export const credentialLoader = (db: Db): LoadRows =>
   async function* (ids) {
-    const ofIds = ids ? sql`s.id = any(${ids})` : sql`true`
+    const of = (column: Sql): Sql => (ids ? sql`${column} = any(${ids})` : sql`true`)
+    const name = ids ? 'credentials-of' : 'all-credentials'
     const all = allPages<Credentials>((last, limit) =>
       db.query(
         sql`
@@ -86,19 +95,40 @@ export const credentialLoader = (db: Db): LoadRows =>
                   from (select fingerprint, valid_to from api_session_certificate
                          where api_session_id = s.id and valid_to > now()
                          order by created_at desc limit ${SESSION_FINGERPRINTS}) as c) as expiring
-          from api_session s
-          join identity i on i.id = s.identity_id
-          join auth_policy p on p.id = i.auth_policy_id
-         where s.id > ${last?.id ?? ''} and ${ofIds}
-           and (s.method = 'router' -- authenticated by its control channel
-                or (p.secondary_require_ext_jwt_signer is null
-                    or s.second_token_until > now() and exists (
-                      select from external_jwt_signer x
-                       where x.id = p.secondary_require_ext_jwt_signer and x.id = s.second_signer_id and x.enabled))
-                   and (s.is_mfa_complete or not (s.is_mfa_required or p.secondary_require_totp)))
+          from ${authenticating}
+         where s.id > ${last?.id ?? ''} and ${of(sql`s.id`)} and ${isAuthenticated}
          order by s.id limit ${limit}`,
-        ids ? 'credentials-of' : 'all-credentials',
+        name,
       ),
     )
     for await (const row of all) yield { id: row.id, json: row }
+
+    const revoked = allPages<Pick<Credentials, 'id' | 'identityId' | 'revokedUntilMs'>>((last, limit) =>
+      db.query(
+        sql`
+        select id, identity_id as "identityId", extract(epoch from expires_at)::float8 * 1000 as "revokedUntilMs"
+          from (select id, identity_id, expires_at from revoked_api_session where ${of(sql`id`)}
+                 union all
+                select s.id, s.identity_id, (select max(expires_at) from access_token where api_session_id = s.id)
+                  from ${authenticating}
+                 where s.client_id is not null and ${of(sql`s.id`)} and ${isAuthenticated} is not true) as revoked
+         where id > ${last?.id ?? ''} and expires_at > now()
+         order by id limit ${limit}`,
+        `revoked-${name}`,
+      ),
+    )
+    for await (const row of revoked) yield { id: row.id, json: { ...noCredentials, ...row } }
   }
+
+const noCredentials = { token: null, accessTokens: [], fingerprints: [], expiring: [] }
+
+const authenticating = sql`
+  api_session s join identity i on i.id = s.identity_id join auth_policy p on p.id = i.auth_policy_id`
+
+const isAuthenticated = sql`
+  (s.method = 'router' -- authenticated by its control channel
+   or (p.secondary_require_ext_jwt_signer is null
+       or s.second_token_until > now() and exists (
+         select from external_jwt_signer x
+          where x.id = p.secondary_require_ext_jwt_signer and x.id = s.second_signer_id and x.enabled))
+      and (s.is_mfa_complete or not (s.is_mfa_required or p.secondary_require_totp)))`

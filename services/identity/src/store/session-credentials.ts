@@ -46,6 +46,12 @@ export const removeUnusedTokens = (db: Db) =>
                    where expires_at < now() - ${TOKEN_UNUSED} and (seen_at is null or seen_at < now() - ${TOKEN_UNUSED})
                    limit ${REMOVED_TOKENS} for update skip locked)`)
 
+export const removeOldRevocations = (db: Db) =>
+  db.query(sql`
+    delete from revoked_api_session
+     where id in (select id from revoked_api_session
+                   where expires_at <= now() limit ${REMOVED_TOKENS} for update skip locked)`)
+
 /** Stores that routers have connections under these tokens. Unknown ids have no effect. */
 export async function markTokensSeen(tx: Tx, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return

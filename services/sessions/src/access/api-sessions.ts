@@ -2,17 +2,26 @@ import { identity } from '@overlay/model'
 import { type Change, CREDENTIALS, type Position } from '@overlay/rpc'
 import { isDeleted, type Memory, openProjection, type Source } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
-import { type ApiSession, decodeApiSessions, hasLimited, withoutExpired } from '../domain/api-session.js'
+import {
+  type ApiSession,
+  decodeApiSessions,
+  decodeRevocation,
+  hasLimited,
+  type Revocation,
+  withoutExpired,
+} from '../domain/api-session.js'
 
 /** The API sessions that are fully authenticated, of all identities, in memory. */
 export interface ApiSessions extends AsyncDisposable {
   /** By its newest token. */
   byId(id: string): ApiSession | undefined
   byToken(token: string): ApiSession | undefined
+  /** By the ids of API sessions. Those whose tokens have all expired are dropped by `expire`. */
+  revocations(): ReadonlyMap<string, Revocation>
   /** False until the first load, and during others. */
   isLoaded(): boolean
   position(): Position | undefined
-  /** Drops fingerprints that count no longer. */
+  /** Drops fingerprints and revocations that count no longer. */
   expire(): void
   /** Resolves when all API sessions that exist at the time of the call are here. TIMEOUT when aborted. */
   catchUp(signal: AbortSignal): Promise<void>
@@ -24,6 +33,10 @@ export interface ApiSessionListener {
   /** Its fingerprints have changed. */
   updated(session: ApiSession): void
   removed(session: ApiSession): void
+  /** Its access tokens that have not expired are revoked. */
+  revoked?(id: string, revocation: Revocation): void
+  /** They are no longer. */
+  reinstated?(id: string): void
   /** The routers that policies grant it may be other ones. */
   identityChanged(id: string): void
   /** All changes up to the position have been reported. */
@@ -41,13 +54,24 @@ export async function openApiSessions(
   const ids = new Map<string, ApiSession>()
   const older = new Map<string, readonly ApiSession[]>() // of the same id, for the few that have several tokens
   const tokens = new Map<string, ApiSession>()
+  const revocations = new Map<string, Revocation>()
   const limited = new Set<ApiSession>() // with fingerprints that expire
   let isLoaded = false
 
   function put(change: Change): void {
     if (change.kind === identity.kind) listener.identityChanged(change.id)
     else if (isDeleted(change)) remove(change.id)
-    else if (change.kind === CREDENTIALS) putSessions(change.id, decodeApiSessions(change.json))
+    else if (change.kind === CREDENTIALS) {
+      putSessions(change.id, decodeApiSessions(change.json))
+      setRevocation(change.id, decodeRevocation(change.json))
+    }
+  }
+
+  function setRevocation(id: string, revocation: Revocation | undefined): void {
+    if (revocation) {
+      revocations.set(id, revocation)
+      listener.revoked?.(id, revocation)
+    } else if (revocations.delete(id)) listener.reinstated?.(id)
   }
 
   /** Replaces those of the id. */
@@ -112,7 +136,7 @@ export async function openApiSessions(
     },
     load() {
       isLoaded = false
-      const stale = new Set(ids.keys())
+      const stale = new Set([...ids.keys(), ...revocations.keys()])
       return {
         add(rows) {
           for (const row of rows) {
@@ -121,7 +145,10 @@ export async function openApiSessions(
           }
         },
         end(upto) {
-          for (const id of stale) remove(id)
+          for (const id of stale) {
+            remove(id)
+            revocations.delete(id)
+          }
           isLoaded = true
           listener.reloaded()
           listener.applied(upto)
@@ -133,11 +160,13 @@ export async function openApiSessions(
   return {
     byId: (id) => ids.get(id),
     byToken: (token) => tokens.get(token),
+    revocations: () => revocations,
     isLoaded: () => isLoaded,
     position: projection.position,
     expire() {
       const now = Date.now()
       for (const session of limited) setFingerprints(session, withoutExpired(session, now))
+      for (const [id, { untilMs }] of revocations) if (untilMs <= now) revocations.delete(id)
       const at = projection.position()
       if (at) listener.applied(at)
     },

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest'
-import { decodeApiSessions, fingerprintsAt, hasLimited, withoutExpired } from './api-session.js'
+import {
+  decodeApiSessions,
+  decodeRevocation,
+  fingerprintsAt,
+  hasLimited,
+  withoutExpired,
+} from './api-session.js'
 
 const payload = {
   id: 'id',
@@ -60,4 +66,12 @@ test('an API session of access tokens is one for each of them', () => {
 
 test('an API session without a token is refused', () => {
   expect(() => decoded({ token: undefined })).toThrow('without')
+})
+
+test('a revocation is no API session', () => {
+  const revoked = { ...payload, token: null, revokedUntilMs: 5 }
+  const json = Buffer.from(JSON.stringify(revoked))
+  expect(decodeRevocation(json)).toEqual({ identityId: 'alice', untilMs: 5 })
+  expect(decodeApiSessions(json)).toEqual([])
+  expect(decodeRevocation(Buffer.from(JSON.stringify(payload)))).toBeUndefined()
 })

@@ -20,6 +20,21 @@ interface Payload {
   readonly identityId: string
   readonly fingerprints: readonly string[]
   readonly expiring: readonly { readonly fingerprint: string; readonly validToMs: number }[]
+  /** Absent: it is not revoked, or identity is of the release before. */
+  readonly revokedUntilMs?: number
+}
+
+/** Access tokens of an API session that routers must refuse, also where they verify tokens themselves. */
+export interface Revocation {
+  readonly identityId: string
+  /** The last of them expires. */
+  readonly untilMs: number
+}
+
+/** Undefined: the API session is not revoked. */
+export function decodeRevocation(json: Uint8Array): Revocation | undefined {
+  const { identityId, revokedUntilMs } = JSON.parse(Buffer.from(json).toString()) as Payload
+  return revokedUntilMs === undefined ? undefined : { identityId, untilMs: revokedUntilMs }
 }
 
 /** One for each token, oldest first. Throws if members are missing. */
