@@ -124,6 +124,12 @@ export const routeErrorCode = {
   misconfiguredTerminator: 2,
   dialTimedOut: 3,
   connectionRefused: 4,
+  rejectedByApplication: 5,
+  nameNotResolved: 6,
+  portNotAllowed: 7,
+  /** The router does not have a link of the route. */
+  unknownLink: 8,
+  resourcesExhausted: 9,
 } as const
 
 /** Keys of peer data that controllers read. */

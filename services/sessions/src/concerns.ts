@@ -27,6 +27,8 @@ export interface ControlCore {
   readonly presence: RouterPresence
   readonly sync: SyncReport
   readonly topology: Topology
+  /** A router does not have this link. */
+  readonly linkUnknown: (routerId: string, linkId: string) => Promise<void>
   readonly changeLog: ChangeLog
   readonly bus: Bus
   readonly events: FabricEvents

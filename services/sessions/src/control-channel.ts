@@ -82,7 +82,11 @@ export async function openControl(options: ControlOptions): Promise<Control> {
   const topology = opening.use(
     await openTopology({ ...shared, db, replicaId: controllerId, routers: directory }),
   )
-  const core: ControlCore = { ...shared, controllerId, directory, sync: status, topology, changeLog }
+  const linkUnknown: ControlCore['linkUnknown'] = (...link) => links.linkUnknown(...link)
+  const core: ControlCore = {
+    ...{ ...shared, controllerId, directory, sync: status, topology, changeLog },
+    linkUnknown,
+  }
   opening.use(routerEvents(core))
   const traffic = opening.use(owners && (await openTraffic(core, owners)))
   const leaveLink = traffic?.circuits.leaveLink ?? (async () => undefined)

@@ -118,6 +118,9 @@ export async function startNetwork(): Promise<Network> {
           replicas: () => liveReplicas,
         },
         topology: { path: pathOf },
+        async linkUnknown(_routerId, linkId) {
+          links.splice(links.indexOf(linkId), 1)
+        },
         directory: {
           onChange(listener) {
             directory.add(listener)

@@ -199,6 +199,11 @@ function channelsOf(concern: Concern, network: ReturnType<typeof startPresence>)
             ctrlType.routerLinks,
             RouterLinks.encode({ links: links.map((link) => linkTo(...link)), fullRefresh: false }).finish(),
           ),
+        reportAll: (...links: Parameters<typeof linkTo>[]) =>
+          send(
+            ctrlType.routerLinks,
+            RouterLinks.encode({ links: links.map((link) => linkTo(...link)), fullRefresh: true }).finish(),
+          ),
         fault: (id: string, subject = FaultSubject.LINK, iteration = 1) =>
           send(ctrlType.fault, Fault.encode({ id, subject, iteration }).finish()),
         verify: (claimed: string, ...fingerprints: string[]) =>
@@ -361,6 +366,36 @@ test('the first report of a failed link deletes it, circuits leave it, and the o
     ['a', { subject: FaultSubject.LINK, id: 'l1', iteration: 4 }],
   ])
   expect(two.events).toMatchObject([{ event_type: 'fault', link_id: 'l1', src_router_id: 'a' }])
+})
+
+test('a link that a router does not have when it gets a route fails at both ends, and circuits leave it', async () => {
+  await using replicas = await startReplicas()
+  const { one } = replicas
+  const a = one.connect('a')
+  one.connect('b')
+  await a.report(['b', 'l1', 4], ['b', 'l2'])
+  await one.concern.linkUnknown('c', 'l1')
+  expect(one.sent).toEqual([])
+  await one.concern.linkUnknown('b', 'l1')
+  expect(one.topology.path('a', 'b')?.linkIds).toEqual(['l2'])
+  expect(one.left).toEqual(['l1'])
+  expect(
+    one.sent.map(({ to, message }) => [to, Fault.decode(message.body ?? Buffer.alloc(0)).iteration]),
+  ).toEqual([
+    ['a', 4],
+    ['b', 4],
+  ])
+})
+
+test('links that a router leaves out of a full report are deleted at once', async () => {
+  await using replicas = await startReplicas()
+  const { one } = replicas
+  const [a, b] = [one.connect('a'), one.connect('b')]
+  await b.report(['c', 'l3'])
+  await a.report(['b', 'l1'], ['c', 'l2'])
+  await a.reportAll(['c', 'l2'])
+  expect([...one.topology.table.all()].map(({ id }) => id).sort()).toEqual(['l2', 'l3'])
+  expect(one.left).toEqual(['l1'])
 })
 
 test('circuits leave a duplicate before the other router is told to close it', async () => {

@@ -119,6 +119,22 @@ test.each([
   },
 )
 
+test('a link that a router of the path does not have is dropped, and the circuit takes another path', async () => {
+  await using network = await startNetwork()
+  network.links.push('r1-r2#2')
+  const r2 = network.routers.get('r2')
+  r2.answer = ({ forwards }) =>
+    forwards.some(({ destinationAddress }) => destinationAddress === 'r1-r2')
+      ? { code: routeErrorCode.unknownLink, error: 'invalid link destination r1-r2' }
+      : undefined
+  const { circuitId } = await dial(network.replica('a'), network.routers.get('r3'))
+  expect(network.links).toEqual(['r2-r3', 'r3-r4', 'r1-r2#2'])
+  const { rows } = await network.db.query(sql`select link_ids from circuit where id = ${circuitId}`)
+  expect(rows).toEqual([{ link_ids: ['r2-r3', 'r1-r2#2'] }])
+  expect(network.dials).toEqual(['t1 succeeded', 't1 opened'])
+  expect(network.events[0]).toMatchObject({ failure_cause: 'ROUTER_ERR_INVALID_LINK_DESTINATION' })
+})
+
 test('a route that is reported after the failure of another one is undone', async () => {
   await using network = await startNetwork()
   const replica = network.replica('a')

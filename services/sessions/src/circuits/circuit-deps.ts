@@ -21,6 +21,8 @@ export interface CircuitDeps {
   readonly messages: RouterMessages
   readonly presence: Pick<RouterPresence, 'isOnline' | 'replicas'>
   readonly topology: Pick<Topology, 'path'>
+  /** A router does not have this link. Resolves when no new path uses it. */
+  readonly linkUnknown: (routerId: string, linkId: string) => Promise<void>
   readonly directory: Pick<RouterDirectory, 'onChange'>
   readonly services: Pick<ServiceDirectory, 'find'>
   readonly pool: TerminatorPool

@@ -13,6 +13,11 @@ export type FailureCause =
   | 'ROUTER_ERR_MISCONFIGURED_TERMINATOR'
   | 'ROUTER_ERR_DIAL_TIMED_OUT'
   | 'ROUTER_ERR_CONN_REFUSED'
+  | 'ROUTER_ERR_REJECTED_BY_APPLICATION'
+  | 'ROUTER_ERR_DNS_RESOLUTION_FAILED'
+  | 'ROUTER_ERR_PORT_NOT_ALLOWED'
+  | 'ROUTER_ERR_INVALID_LINK_DESTINATION'
+  | 'ROUTER_ERR_RESOURCES_NOT_AVAILABLE'
 
 /** wire: the cause for each error code in the route result of a router, from 0. */
 export const routeCauses: readonly FailureCause[] = [
@@ -21,6 +26,11 @@ export const routeCauses: readonly FailureCause[] = [
   'ROUTER_ERR_MISCONFIGURED_TERMINATOR',
   'ROUTER_ERR_DIAL_TIMED_OUT',
   'ROUTER_ERR_CONN_REFUSED',
+  'ROUTER_ERR_REJECTED_BY_APPLICATION',
+  'ROUTER_ERR_DNS_RESOLUTION_FAILED',
+  'ROUTER_ERR_PORT_NOT_ALLOWED',
+  'ROUTER_ERR_INVALID_LINK_DESTINATION',
+  'ROUTER_ERR_RESOURCES_NOT_AVAILABLE',
 ]
 
 type Described = Pick<NewCircuit, 'id' | 'sessionId' | 'identityId' | 'serviceId' | 'instanceId'> &

@@ -9,7 +9,7 @@ import { claimMoves, completeMoves, continueMoves, type NewPath, savePaths } fro
 import type { CircuitDeps } from './circuit-deps.js'
 import { type CircuitEvents, circuitTags } from './circuit-events.js'
 import type { Ending } from './end-circuits.js'
-import { sendRoute, sendUnroute } from './send-route.js'
+import { RouteFailed, sendRoute, sendUnroute } from './send-route.js'
 
 export interface MoveOptions {
   /** A link that the topology may still have. */
@@ -19,7 +19,7 @@ export interface MoveOptions {
 /** Moves circuits to the cheapest paths of now. Ends those that cannot be moved. */
 export type MoveCircuits = (ids: readonly string[], options?: MoveOptions) => Promise<void>
 
-export type MoveDeps = Pick<CircuitDeps, 'db' | 'messages' | 'topology' | 'presence'> & {
+export type MoveDeps = Pick<CircuitDeps, 'db' | 'messages' | 'topology' | 'linkUnknown' | 'presence'> & {
   readonly ending: Ending
   readonly circuitEvents: CircuitEvents
 }
@@ -78,7 +78,7 @@ interface Tried {
 }
 
 async function tryPaths(
-  { db, messages, topology, presence }: MoveDeps,
+  { db, messages, topology, linkUnknown, presence }: MoveDeps,
   circuits: readonly Circuit[],
   { withoutLink }: MoveOptions,
 ): Promise<Tried> {
@@ -106,6 +106,11 @@ async function tryPaths(
       const sent = routePlan(circuit).map((route) => sendRoute(messages, route, options))
       const answers = await Promise.allSettled(sent)
       const isRouted = answers.every(({ status }) => status === 'fulfilled')
+      for (const answer of answers) {
+        const err: unknown = answer.status === 'rejected' ? answer.reason : undefined
+        if (err instanceof RouteFailed && err.unknownLinkId !== undefined)
+          await linkUnknown(err.routerId, err.unknownLinkId)
+      }
       tried[isRouted ? 'routed' : 'failed'].push(circuit)
     }),
   )

@@ -3,7 +3,7 @@ import { metrics } from '@overlay/process'
 import { newId } from '@overlay/store/kind-store'
 import { batch } from '@overlay/store/postgres'
 import type { Path } from '../domain/link-graph.js'
-import { hostPeerData } from '../domain/peer-data.js'
+import { dialerPeerData, hostPeerData } from '../domain/peer-data.js'
 import { type CircuitPath, routePlan } from '../domain/route-plan.js'
 import { AccessRefused } from '../domain/router-access.js'
 import { isShowable, showable } from '../domain/router-text.js'
@@ -16,7 +16,10 @@ import { type CircuitEvents, circuitTags, routeCauses } from './circuit-events.j
 import type { CircuitRequest, OpenedCircuit } from './circuits.js'
 import { RouteFailed, sendRoute, sendUnroute } from './send-route.js'
 
-type OpenDeps = Pick<CircuitDeps, 'db' | 'controllerId' | 'messages' | 'topology' | 'services' | 'pool'> & {
+type OpenDeps = Pick<
+  CircuitDeps,
+  'db' | 'controllerId' | 'messages' | 'topology' | 'linkUnknown' | 'services' | 'pool'
+> & {
   readonly circuitEvents: CircuitEvents
 }
 
@@ -31,7 +34,7 @@ interface Selection {
 
 /** Selects a terminator, sets up a circuit to it, and saves the circuit. */
 export function openCircuitOpener(deps: OpenDeps): (request: CircuitRequest) => Promise<OpenedCircuit> {
-  const { db, services, pool, messages, topology, circuitEvents, controllerId } = deps
+  const { db, services, pool, messages, topology, linkUnknown, circuitEvents, controllerId } = deps
   const insert = batch((circuits: readonly NewCircuit[]) => insertCircuits(db, circuits))
 
   async function select(request: CircuitRequest, excluded: ReadonlySet<string>): Promise<Selection> {
@@ -82,7 +85,7 @@ export function openCircuitOpener(deps: OpenDeps): (request: CircuitRequest) => 
   }
 
   async function noteFailure(target: DialTarget, { routerId, code }: RouteFailed): Promise<void> {
-    if (routerId !== target.routerId) return
+    if (routerId !== target.routerId || code === routeErrorCode.unknownLink) return
     pool.dialFailed(target)
     const isOwn = target.binding === 'edge' || target.binding === 'tunnel'
     if (code === routeErrorCode.invalidTerminator && isOwn) await pool.deleteUnknown(target)
@@ -115,7 +118,7 @@ export function openCircuitOpener(deps: OpenDeps): (request: CircuitRequest) => 
     }
     let headers: Headers
     try {
-      headers = await route(routed, target, attempt, peerData)
+      headers = await route(routed, target, attempt, dialerPeerData(peerData, identityId))
     } catch (err) {
       if (!(err instanceof RouteFailed)) throw err
       const cause = err.code === undefined ? 'ROUTER_RESPONSE_TIMEOUT' : routeCauses[err.code]
@@ -173,7 +176,8 @@ export function openCircuitOpener(deps: OpenDeps): (request: CircuitRequest) => 
       } catch (err) {
         if (!(err instanceof RouteFailed)) throw err
         failure = err
-        excluded.add(selection.target.id)
+        if (err.unknownLinkId !== undefined) await linkUnknown(err.routerId, err.unknownLinkId)
+        else excluded.add(selection.target.id)
       }
     }
     throw new AccessRefused(edgeErrorCode.internal, failure?.message ?? 'no router has answered')

@@ -6,6 +6,7 @@ import {
   type Message,
   type Outgoing,
   Route,
+  routeErrorCode,
   routeResultHeader,
   Unroute,
 } from '@overlay/channel'
@@ -21,6 +22,8 @@ export class RouteFailed extends Error {
     readonly code: number | undefined,
     message: string,
     cause?: unknown,
+    /** The link of the route that the router does not have. */
+    readonly unknownLinkId?: string,
   ) {
     super(message, { cause })
   }
@@ -77,17 +80,21 @@ export async function sendRoute(
   } catch (err) {
     throw new RouteFailed(routerId, undefined, `router ${routerId} has not answered`, err)
   }
-  return headersOf(answer, { routerId, circuitId, attempt })
+  return headersOf(answer, { routerId, circuitId, attempt, links: linksIn(forwards) })
 }
 
-function headersOf(
-  { type, headers, body }: Message,
-  {
-    routerId,
-    circuitId,
-    attempt,
-  }: { readonly routerId: string; readonly circuitId: string; readonly attempt: number },
-): Headers {
+const linksIn = (forwards: RouterRoute['forwards']): readonly string[] =>
+  forwards.flatMap(({ to, toType }) => (toType === 'link' ? [to] : []))
+
+interface Sent {
+  readonly routerId: string
+  readonly circuitId: string
+  readonly attempt: number
+  /** Links of the router on the path. */
+  readonly links: readonly string[]
+}
+
+function headersOf({ type, headers, body }: Message, { routerId, circuitId, attempt, links }: Sent): Headers {
   const attempted = headers.get(routeResultHeader.attempt)
   const isAnswer = type === ctrlType.routeResult && attempted?.length === 4 && body.toString() === circuitId
   if (!isAnswer || decodeUint32(attempted) !== attempt)
@@ -95,7 +102,9 @@ function headersOf(
   if (headers.has(routeResultHeader.success)) return headers
   const text = headers.get(routeResultHeader.error)?.toString() || 'no reason given'
   const code = headers.get(routeResultHeader.errorCode)?.[0] ?? 0
-  throw new RouteFailed(routerId, code, `router ${routerId}: ${text}`)
+  const unknown = code === routeErrorCode.unknownLink ? links : []
+  const unknownLinkId = unknown.length > 1 ? unknown.find((id) => text.endsWith(` ${id}`)) : unknown[0]
+  throw new RouteFailed(routerId, code, `router ${routerId}: ${text}`, undefined, unknownLinkId)
 }
 
 /** Makes a router drop the circuit: at once, or when nothing has arrived for a few seconds. */

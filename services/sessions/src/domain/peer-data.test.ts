@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hostPeerData } from './peer-data.js'
+import { dialerPeerData, hostPeerData } from './peer-data.js'
 
 test.each([
   [1, false],
@@ -17,3 +17,20 @@ test.each([
 ])('header %i of a route result reaches the client: %s', (key, isPassedOn) => {
   expect(hostPeerData(new Map([[key, Buffer.from('x')]])).has(key)).toBe(isPassedOn)
 })
+
+test.each([
+  ['alice', true],
+  ['bob', false],
+])(
+  'the host learns that a router names %s as the client, whose identity is alice: %s',
+  (named, isPassedOn) => {
+    const entries = [
+      [1003, 'key'],
+      [1115, named],
+      [1116, 'Alice'],
+    ] as const
+    const peerData = new Map(entries.map(([key, text]) => [key, Buffer.from(text)]))
+    const passed = [...dialerPeerData(peerData, 'alice').keys()]
+    expect(passed).toEqual(isPassedOn ? [1003, 1115, 1116] : [1003])
+  },
+)

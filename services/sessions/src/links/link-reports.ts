@@ -8,7 +8,7 @@ import { isIdentifier } from '../domain/router-text.js'
 import { CONFIRM_LINKS_MS, LINK_PAGE, MOST_LINKS } from '../limits.js'
 import type { LinkAcceptance, LinkRow, ReportedLink } from '../store/link.js'
 import { emitLinkEvent } from './emit-link-event.js'
-import { openReportQueue, type ReportQueue } from './report-queue.js'
+import { openReportQueue, type Persist, type ReportQueue } from './report-queue.js'
 import type { LiveTopology } from './topology.js'
 
 interface Connection {
@@ -58,11 +58,15 @@ export function openLinkReports({
   async function dropUnconfirmed({ channel }: RouterChannel, connection: Connection): Promise<void> {
     const { enqueue, unconfirmed } = connection
     await enqueue(1, async (persist) => {
-      if (channel.closed.aborted) return
-      const deleted = await persist(() => table.delete([...unconfirmed]))
-      for (const link of deleted) emitLinkEvent(events, 'fault', link)
-      await leave(deleted)
+      if (!channel.closed.aborted) await drop(persist, [...unconfirmed])
     })
+  }
+
+  async function drop(persist: Persist, ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return
+    const deleted = await persist(() => table.delete(ids))
+    for (const link of deleted) emitLinkEvent(events, 'fault', link)
+    await leave(deleted)
   }
 
   function note(router: RouterChannel, connection: Connection, links: readonly ReportedLink[]): void {
@@ -114,6 +118,13 @@ export function openLinkReports({
           }
         }
         metrics.routerMessagesForbidden.inc({ subject: 'link' }, count - own)
+        if (message.fullRefresh && count <= MOST_LINKS) {
+          const listed = new Set(message.links.map(({ id }) => id))
+          await drop(
+            persist,
+            dialedBy(routerId).flatMap(({ id }) => (listed.has(id) ? [] : [id])),
+          )
+        }
       })
     },
 

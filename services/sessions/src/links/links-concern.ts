@@ -49,8 +49,13 @@ export interface LinkAdministration {
   deleteLink(id: string): Promise<void>
 }
 
+export interface LinksConcern extends Concern, LinkAdministration, AsyncDisposable {
+  /** A router has refused a route because it does not have this link: the link has failed. */
+  linkUnknown(routerId: string, linkId: string): Promise<void>
+}
+
 /** Announces routers to each other and follows the links that they build. */
-export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & AsyncDisposable {
+export function linksConcern(deps: LinksDeps): LinksConcern {
   const { topology, presence, routers, messages, leaveLink, events, log } = deps
   const { sweepMs = STALE_LINKS_MS, graceMs = LINK_GRACE_MS } = deps
   const { table } = topology
@@ -119,6 +124,16 @@ export function linksConcern(deps: LinksDeps): Concern & LinkAdministration & As
       const link = await table.set(id, settings)
       if (link?.isDown) await leave([link])
       return link
+    },
+
+    async linkUnknown(routerId, id) {
+      const known = table.get(id)
+      if (!known) return
+      const [failed] = await table.fail({ id, routerId, iteration: known.iteration })
+      if (!failed) return
+      emitLinkEvent(events, 'fault', failed)
+      for (const end of [failed.sourceId, failed.destinationId]) sendFault(end, failed)
+      await leave([failed], true)
     },
 
     async deleteLink(id) {
