@@ -20,6 +20,7 @@ import {
 const TIMEOUT_MS = 30_000
 const nothing = Buffer.alloc(0)
 const echo = 1000
+const largeLimits = { ...MESSAGE_LIMITS, bodyBytes: 8_000_000 }
 
 test('messages arrive in order, numbered from 1', async () => {
   await using pair = await channelPair()
@@ -299,6 +300,41 @@ test('senders wait until the peer has taken most of their bytes', async () => {
   pair.peerSocket.resume()
   await waiting
   expect(pair.channel.queuedBytes()).toBeLessThan(1024 * 1024)
+})
+
+test('a message in parts arrives whole, and messages that are sent meanwhile after it', async () => {
+  await using pair = await channelPair({ maxQueuedBytes: 2 * 1024 * 1024 }, { limits: largeLimits })
+  const parts = [Buffer.alloc(3_000_000, 1), nothing, Buffer.alloc(70_000, 2)]
+  const sending = pair.channel.sendLarge({ type: 1000, headers: new Map([[77, encodeText('h')]]), parts })
+  const second = pair.channel.sendLarge({ type: 1001, parts: [encodeText('second')] })
+  pair.channel.send({ type: 1002, body: encodeText('small') })
+  await Promise.all([sending, second, pair.channel.drained()])
+  const messages = [await pair.received.next(), await pair.received.next(), await pair.received.next()]
+  expect(messages.map(({ type }) => type).sort()).toEqual([1000, 1001, 1002])
+  expect(messages[0]?.body.equals(Buffer.concat(parts))).toBe(true)
+  expect(messages[0]?.headers.get(77)).toEqual(encodeText('h'))
+})
+
+test('a request in parts gets its reply', async () => {
+  const onMessage = (message: Message): void => pair.peer.reply(message, { type: 1001, body: message.body })
+  await using pair = await channelPair({}, { onMessage })
+  const parts = [encodeText('a'), encodeText('b')]
+  const reply = await pair.channel.requestLarge({ type: echo, parts }, TIMEOUT_MS)
+  expect(decodeText(reply.body)).toBe('ab')
+})
+
+test('the end of the channel ends a message in parts, its request, and those that wait', async () => {
+  await using pair = await channelPair()
+  pair.peerSocket.pause()
+  const parts = [Buffer.alloc(20_000_000)]
+  const sending = [
+    pair.channel.requestLarge({ type: 1000, parts }, TIMEOUT_MS),
+    pair.channel.sendLarge({ type: 1000, parts }),
+    pair.channel.drained(),
+  ]
+  pair.channel.send({ type: 1001 })
+  pair.channel.close('enough')
+  for (const { status } of await Promise.allSettled(sending)) expect(status).toBe('rejected')
 })
 
 test('a peer that takes nothing loses its channel when too many bytes are queued', async () => {

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { encodeFrame, type FrameDecoder, type FrameLimits, frameDecoder } from './frame.js'
+import { encodeFrame, encodeFrameStart, type FrameDecoder, type FrameLimits, frameDecoder } from './frame.js'
 import { decodeInt32, encodeBool, encodeInt32 } from './headers.js'
 import { startHeartbeats } from './heartbeats.js'
 import { openInbox } from './inbox.js'
@@ -14,12 +14,14 @@ import {
   MAX_WAITING_BYTES,
   MESSAGE_LIMITS,
   MESSAGES_PER_TURN,
+  PIECE_BYTES,
 } from './limits.js'
 import {
   contentType,
   type Headers,
   headerKey,
   isReflected,
+  type LargeOutgoing,
   type Message,
   type Outgoing,
   ownTypes,
@@ -32,6 +34,13 @@ export interface Channel {
   send(message: Outgoing): void
   /** Sends a request and returns its reply. Throws ChannelClosed, or ReplyTimeout after `timeoutMs`. */
   request(message: Outgoing, timeoutMs: number): Promise<Message>
+  /**
+   * Sends a message as fast as the peer takes it, without a copy of its body. Other messages wait for its end. Resolves
+   * when few bytes are queued. Throws ChannelClosed.
+   */
+  sendLarge(message: LargeOutgoing): Promise<void>
+  /** The same with a request. The time for its reply includes its transmission. */
+  requestLarge(message: LargeOutgoing, timeoutMs: number): Promise<Message>
   /** Sends the answer to a request. */
   reply(to: Message, answer: Outgoing): void
   /** Resolves when few bytes are queued. Senders of many messages wait for it. Throws ChannelClosed. */
@@ -108,6 +117,9 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
   let silentIntervals = 0
   let stalledIntervals = 0
   let drains: PromiseWithResolvers<void> | undefined
+  let large: Promise<void> | undefined // until the end of a message in parts
+  let held: Buffer[] = [] // frames that wait for it
+  let heldBytes = 0
 
   function close(reason: string, cause?: unknown): void {
     if (closing.signal.aborted) return
@@ -141,10 +153,19 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
   }
 
   function write(frame: Buffer): void {
-    joinTurn()
-    socket.write(frame, written)
-    if (socket.writableLength > maxQueuedBytes) close('the peer does not read')
+    if (large) {
+      held.push(frame)
+      heldBytes += frame.length
+    } else writeNow(frame)
+    if (queuedBytes() > maxQueuedBytes) close('the peer does not read')
   }
+
+  function writeNow(bytes: Uint8Array): void {
+    joinTurn()
+    socket.write(bytes, written)
+  }
+
+  const queuedBytes = (): number => socket.writableLength + heldBytes
 
   function written(): void {
     stalledIntervals = 0
@@ -153,13 +174,45 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
     drains = undefined
   }
 
+  function nextSequence(): number {
+    sequence = sequence === 0x7fffffff ? 1 : sequence + 1
+    return sequence
+  }
+
   /** Returns its sequence. */
   function sendMessage({ type, headers = noHeaders, body = noBody }: Outgoing): number {
-    sequence = sequence === 0x7fffffff ? 1 : sequence + 1
-    const own = sequence
+    const own = nextSequence()
     const due = heartbeats.take()
     write(encodeFrame(type, own, due.length > 0 ? [...headers, ...due] : headers, body))
     return own
+  }
+
+  async function sendParts(
+    { type, headers = noHeaders, parts }: LargeOutgoing,
+    starts: (sequence: number) => void = () => undefined,
+  ): Promise<void> {
+    while (large) await large
+    closing.signal.throwIfAborted()
+    const ended = Promise.withResolvers<void>()
+    large = ended.promise
+    try {
+      const own = nextSequence()
+      starts(own)
+      const bytes = parts.reduce((sum, part) => sum + part.length, 0)
+      writeNow(encodeFrameStart(type, own, headers, bytes))
+      for (const part of parts)
+        for (let at = 0; at < part.length; at += PIECE_BYTES) {
+          writeNow(part.subarray(at, at + PIECE_BYTES))
+          await flushed()
+        }
+    } finally {
+      large = undefined
+      const waiting = held
+      held = []
+      heldBytes = 0
+      if (!closing.signal.aborted) for (const frame of waiting) writeNow(frame)
+      ended.resolve()
+    }
   }
 
   function send(message: Outgoing): void {
@@ -181,7 +234,19 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
     return requests.add(own, message.type, timeoutMs)
   }
 
+  async function requestLarge(message: LargeOutgoing, timeoutMs: number): Promise<Message> {
+    const reply = Promise.withResolvers<Message>()
+    const sending = sendParts(message, (own) => reply.resolve(requests.add(own, message.type, timeoutMs)))
+    const [answer] = await Promise.all([reply.promise, sending])
+    return answer
+  }
+
   async function drained(): Promise<void> {
+    while (large) await large
+    await flushed()
+  }
+
+  async function flushed(): Promise<void> {
     closing.signal.throwIfAborted()
     if (socket.writableLength <= FEW_QUEUED_BYTES) return
     drains ??= Promise.withResolvers<void>()
@@ -242,10 +307,12 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
 
   return {
     send,
+    sendLarge: (message) => sendParts(message),
     request,
+    requestLarge,
     reply,
     drained,
-    queuedBytes: () => socket.writableLength,
+    queuedBytes,
     latencyMs: heartbeats.latencyMs,
     close: (reason) => close(reason),
     closed: closing.signal,

@@ -26,14 +26,27 @@ export function encodeFrame(
   headers: Iterable<readonly [number, Uint8Array]>,
   body: Uint8Array,
 ): Buffer {
+  const frame = encodeFrameStart(type, sequence, headers, body.length, body.length)
+  frame.set(body, frame.length - body.length)
+  return frame
+}
+
+/** A frame up to its body, and room for as many bytes of it. */
+export function encodeFrameStart(
+  type: number,
+  sequence: number,
+  headers: Iterable<readonly [number, Uint8Array]>,
+  bodyBytes: number,
+  room = 0,
+): Buffer {
   const entries = [...headers]
   const headersBytes = entries.reduce((sum, [, value]) => sum + HEADER_START_BYTES + value.length, 0)
-  const frame = Buffer.allocUnsafe(START_BYTES + headersBytes + body.length)
+  const frame = Buffer.allocUnsafe(START_BYTES + headersBytes + room)
   frame.set(MAGIC, 0)
   frame.writeInt32LE(type, 4)
   frame.writeInt32LE(sequence, SEQUENCE_AT)
   frame.writeUInt32LE(headersBytes, 12)
-  frame.writeUInt32LE(body.length, 16)
+  frame.writeUInt32LE(bodyBytes, 16)
   let at = START_BYTES
   for (const [key, value] of entries) {
     frame.writeInt32LE(key, at)
@@ -41,7 +54,6 @@ export function encodeFrame(
     frame.set(value, at + HEADER_START_BYTES)
     at += HEADER_START_BYTES + value.length
   }
-  frame.set(body, at)
   return frame
 }
 

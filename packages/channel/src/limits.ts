@@ -19,6 +19,9 @@ export const MAX_QUEUED_BYTES = 32 * 1024 * 1024
 /** Senders of many messages wait until fewer bytes are queued. Far below `MAX_QUEUED_BYTES`. */
 export const FEW_QUEUED_BYTES = 256 * 1024
 
+/** Bytes of one write of a message that is sent in parts. */
+export const PIECE_BYTES = 64 * 1024
+
 /** Handlers that run at once. */
 export const MAX_PENDING = 64
 

@@ -8,6 +8,11 @@ export interface Outgoing {
   readonly body?: Uint8Array
 }
 
+/** A message whose body has any size, in parts. */
+export interface LargeOutgoing extends Omit<Outgoing, 'body'> {
+  readonly parts: readonly Uint8Array[]
+}
+
 /** A received message. */
 export interface Message {
   readonly type: number

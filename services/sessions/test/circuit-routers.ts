@@ -87,7 +87,9 @@ function fakeRouter(id: string): FakeRouter {
         router.unroutes.push(unroute)
         router.circuits.delete(unroute.circuitId)
       },
+      sendLarge: () => Promise.reject(new Error('not used here')),
       request: () => Promise.reject(new Error('not asked here')),
+      requestLarge: () => Promise.reject(new Error('not asked here')),
       reply: (_to, answer) => void replies.push(answer),
       close: () => undefined,
       closed: new AbortController().signal,

@@ -31,7 +31,9 @@ export function fakeRouter(concern: () => Concern, routerId: string): FakeRouter
   let sequence = 0
   const channel: Channel = {
     send: (message) => void ('type' in message && sent.push(message)),
+    sendLarge: () => Promise.reject(new Error('not used here')),
     request: () => Promise.reject(new Error('not used here')),
+    requestLarge: () => Promise.reject(new Error('not used here')),
     reply: (to, answer) => void answers.get(to.sequence)?.push(answer),
     close: () => undefined,
     closed: new AbortController().signal,
