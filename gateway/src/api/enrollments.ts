@@ -79,14 +79,15 @@ export const enrollmentKeys = ({ pki }: Pick<Services, 'pki'>): Handlers => ({
 interface Published {
   readonly jwks: Uint8Array
   readonly keyIds: readonly string[]
+  readonly sessionKeyIds: readonly string[]
 }
 
 interface Jwk {
   readonly kid: string
 }
 
-/** All keys but those of OpenID Connect. */
-function keysIn({ jwks, keyIds }: Published): readonly Jwk[] {
+/** All keys but those of OpenID Connect and of sessions. */
+function keysIn({ jwks, keyIds, sessionKeyIds }: Published): readonly Jwk[] {
   const { keys } = JSON.parse(Buffer.from(jwks).toString()) as { readonly keys: readonly Jwk[] }
-  return keys.filter(({ kid }) => !keyIds.includes(kid))
+  return keys.filter(({ kid }) => !keyIds.includes(kid) && !sessionKeyIds.includes(kid))
 }

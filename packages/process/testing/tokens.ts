@@ -19,7 +19,11 @@ export function publishedKeys(keys: readonly TestKey[], others: readonly TestKey
     use: 'sig',
     alg: 'RS256',
   }))
-  return { jwks: Buffer.from(JSON.stringify({ keys: jwks })), keyIds: keys.map(({ id }) => id) }
+  return {
+    jwks: Buffer.from(JSON.stringify({ keys: jwks })),
+    keyIds: keys.map(({ id }) => id),
+    sessionKeyIds: [],
+  }
 }
 
 const encode = (part: unknown): string => Buffer.from(JSON.stringify(part)).toString('base64url')

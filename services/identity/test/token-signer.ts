@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { newTokenKey, publishedKeys, signToken, type TestKey } from '@overlay/process/tokens/testing'
+import type { TokenKeys } from '@overlay/rpc'
 
 /** What pki does with the keys of tokens. */
 export interface TokenSigner {
@@ -10,7 +11,7 @@ export interface TokenSigner {
     readonly claims: readonly Uint8Array[]
     readonly addsHash: boolean
   }): Promise<{ tokens: string[] }>
-  getTokenKeys(): Promise<{ jwks: Buffer; keyIds: string[] }>
+  getTokenKeys(): Promise<TokenKeys>
 }
 
 export function tokenSigner(): TokenSigner {

@@ -10,6 +10,9 @@ export const OPERATOR_PUBLISHED_MS = 60_000
 /** How long others may keep the published keys of tokens. The next key is published at least as long before it signs. */
 export const KEYS_CACHED_MS = 3_600_000
 
+/** The longest life of the token of a session for a service. */
+export const SESSION_TOKEN_MS = 90 * DAY_MS
+
 /** A retired key of tokens stays longer than its tokens: replicas learn of its retirement late, and clocks differ. */
 export const TOKEN_KEY_EXTRA_MS = 3_600_000
 

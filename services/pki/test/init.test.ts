@@ -124,7 +124,8 @@ test('no table has a readable private key', async () => {
   await using net = await network()
   await net.init()
   const { rows } = await net.db.query(sql`
-    select row_to_json(key)::text as text from key union all select row_to_json(audit)::text from audit
+    select row_to_json(key)::text as text from key union all select row_to_json(session_key)::text from session_key
+     union all select row_to_json(audit)::text from audit
      union all select row_to_json(change)::text from change`)
   expect(rows.length).toBe(9)
   expect(JSON.stringify(rows)).not.toContain('PRIVATE KEY')

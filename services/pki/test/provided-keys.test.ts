@@ -104,6 +104,8 @@ test('the first start uses the keys of the operator, and generates no others in 
     'signing P-384',
     'server RSA 2048',
     'token RSA 2048',
+    'session P-256',
+    'session P-256',
   ])
   expect(caPem).toContain(root.cert)
   const { server: served, intermediates } = await net.keyring()

@@ -1,4 +1,11 @@
-import { createHash, createPublicKey, type JsonWebKey, verify } from 'node:crypto'
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type JsonWebKey,
+  verify,
+} from 'node:crypto'
 import { noBus, openChangeLog } from '@overlay/store/change-log'
 import pino from 'pino'
 import sql from 'sql-template-tag'
@@ -7,6 +14,7 @@ import { signJwt } from '../src/domain/sign-jwt.js'
 import type { TokenKeyRules } from '../src/domain/token-key-plan.js'
 import { checkKeys } from '../src/keys/check-keys.js'
 import { readTokenKeyring } from '../src/keys/keyring.js'
+import { activateKey, prepareKey } from '../src/keys/operations.js'
 import { tokenKeys } from '../src/store/token-keys.js'
 import { context, keySecret, type Pki, startPki, tokenKeyRules } from './network.js'
 
@@ -77,14 +85,14 @@ test('the last token names the hash of the first one if that is asked for', asyn
   expect(alone.tokens.map(claimsOf)).toEqual([first])
 })
 
-test('tokens are signed by a published key that is not the one of the gateways', async () => {
+test('tokens are signed by a published key that is not the one of the gateways or of sessions', async () => {
   const claims = [
     { sub: 'a', exp: soon() },
     { sub: 'ü', exp: soon() },
   ]
   const tokens = await sign(pki, ...claims)
   const keys = await publishedBy(pki)
-  const { keyIds } = await pki.pki.getTokenKeys({}, context)
+  const { keyIds, sessionKeyIds } = await pki.pki.getTokenKeys({}, context)
   expect(tokens.map((token) => isVerified(token, keys))).toEqual([true, true])
   expect(tokens.map(headerOf)).toEqual(Array(2).fill({ alg: 'RS256', typ: 'JWT', kid: expect.any(String) }))
   expect(keyIds).toContain(headerOf(tokens[0] ?? '').kid)
@@ -94,12 +102,39 @@ test('tokens are signed by a published key that is not the one of the gateways',
   expect(bodies).toEqual(claims)
 
   const { fingerprint } = await pki.pki.getServerCertificate({}, context)
-  expect(keys.map(({ kid }) => kid)).toEqual([...keyIds, fingerprint])
+  expect(keys.map(({ kid }) => kid)).toEqual([...keyIds, ...sessionKeyIds, fingerprint])
   expect(keys.map(({ alg, use }) => [alg, use])).toEqual([
     ['RS256', 'sig'],
     ['RS256', 'sig'],
+    ['ES256', 'sig'],
+    ['ES256', 'sig'],
     ['RS256', 'sig'],
   ])
+})
+
+test('the key that sessions signs with is published for its tokens only', async () => {
+  const { keyId, keyPem, tokenMs } = await pki.pki.getSessionKey({}, context)
+  const token = await signJwt({ key: createPrivateKey(keyPem), keyId }, { sub: 'a' })
+  expect(headerOf(token)).toEqual({ alg: 'ES256', typ: 'JWT', kid: keyId })
+  expect(isVerified(token, await publishedBy(pki))).toBe(true)
+  const { keyIds, sessionKeyIds } = await pki.pki.getTokenKeys({}, context)
+  expect(sessionKeyIds).toContain(keyId)
+  expect(keyIds.filter((id) => sessionKeyIds.includes(id))).toEqual([])
+  expect(tokenMs).toBe(90 * 24 * HOUR_MS)
+})
+
+test('a provided key of tokens of sessions becomes the next one', async () => {
+  await using other = await startPki()
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
+  const deps = { changeLog: other.changeLog, keySecret, tokenKeyRules, context }
+  const next = await prepareKey(deps, 'session', { privateKey: pem, certificate: undefined, chain: [] })
+  expect([next.role, next.state, next.source, next.kind]).toEqual(['session', 'next', 'provided', 'P-256'])
+  const { activated } = await activateKey(deps, 'session', { force: true })
+  expect(activated.map(({ id }) => id)).toEqual([next.id])
+  await expect
+    .poll(async () => (await other.pki.getSessionKey({}, context)).keyId, { timeout: 10_000 })
+    .toBe(next.id)
 })
 
 test('published keys have no private members', async () => {
@@ -131,15 +166,18 @@ test('a rotation of another replica is used, and its steps are in the change log
     { timeout: 10_000 },
   )
   expect(isVerified(token, await publishedBy(other))).toBe(true)
-  const states = ['active', 'next', 'retired', 'active', 'next']
-  const { rows: changes } = await other.changeLog.db.query<{ readonly entity: object }>(
-    sql`select entity from change where entity->>'role' = 'token' order by number`,
+  const states = ['active', 'next', 'retired', 'active', 'next'] // of each role
+  const { rows: changes } = await other.changeLog.db.query<{ readonly entity: { readonly role: string } }>(
+    sql`select entity from change where entity->>'role' in ('token', 'session') order by number`,
   )
-  expect(changes.map(({ entity }) => entity)).toEqual(states.map((state) => ({ role: 'token', state })))
+  for (const which of ['token', 'session'])
+    expect(changes.map(({ entity }) => entity).filter(({ role }) => role === which)).toEqual(
+      states.map((state) => ({ role: which, state })),
+    )
   const { rows: audited } = await other.changeLog.db.query<{ readonly text: string }>(
-    sql`select row_to_json(audit)::text as text from audit where row_to_json(audit)::text like '%"token"%'`,
+    sql`select row_to_json(audit)::text as text from audit where row_to_json(audit)::text ~ '"(token|session)"'`,
   )
-  expect(audited).toHaveLength(states.length)
+  expect(audited).toHaveLength(2 * states.length)
   expect(JSON.stringify(audited)).not.toMatch(/PRIVATE KEY|public_jwk|publicJwk/)
 })
 
@@ -148,13 +186,21 @@ describe('in a schema without keys of tokens,', () => {
   beforeAll(async () => {
     other = await startPki()
   })
-  beforeEach(() => other.changeLog.db.query(sql`delete from token_key`))
+  beforeEach(async () => {
+    await other.changeLog.db.query(sql`delete from token_key`)
+    await other.changeLog.db.query(sql`delete from session_key`)
+  })
   afterAll(() => other[Symbol.asyncDispose]())
 
   test('replicas that start at the same time create one active and one next key', async () => {
     await Promise.all([1, 2, 3].map(() => check(other, new Date())))
     const keys = await tokenKeys(other.changeLog.db)
-    expect(keys.map(({ state }) => state).sort()).toEqual(['active', 'next'])
+    expect(keys.map(({ role, state }) => `${role} ${state}`).sort()).toEqual([
+      'session active',
+      'session next',
+      'token active',
+      'token next',
+    ])
   })
 
   test('through a rotation each token verifies with the keys of an hour ago and those of now', async () => {
@@ -175,19 +221,28 @@ describe('in a schema without keys of tokens,', () => {
       before = jwks
     }
     expect(kids.size).toBe(4)
-    const keys = await tokenKeys(other.changeLog.db)
-    expect(keys.map(({ state }) => state).sort()).toEqual(['active', 'next', 'retired'])
+    const states = (await tokenKeys(other.changeLog.db)).map(({ role, state }) => `${role} ${state}`).sort()
+    const retired = Array(3).fill('session retired') // their tokens are valid for longer than the loop
+    expect(states).toEqual([
+      'session active',
+      'session next',
+      ...retired,
+      'token active',
+      'token next',
+      'token retired',
+    ])
   })
 
   test('keys from before the time that the operator sets are removed, with all that they have signed', async () => {
     await check(other, new Date())
-    const { ids } = await readTokenKeyring(other.changeLog.db, keySecret)
+    const { ids, sessionIds } = await readTokenKeyring(other.changeLog.db, keySecret)
     const since = new Date(Date.now() + 1000)
     await check(other, new Date(since.getTime() - 1), { since })
     expect((await readTokenKeyring(other.changeLog.db, keySecret)).ids).toEqual(ids)
     await check(other, since, { since })
     const after = await readTokenKeyring(other.changeLog.db, keySecret)
     expect(after.ids.filter((id) => ids.includes(id))).toEqual([])
+    expect(after.sessionIds.filter((id) => sessionIds.includes(id))).toEqual([])
     await check(other, new Date(since.getTime() + HOUR_MS), { since })
     expect((await readTokenKeyring(other.changeLog.db, keySecret)).ids).toEqual(after.ids)
   })
@@ -195,9 +250,9 @@ describe('in a schema without keys of tokens,', () => {
 
 test('private keys are encrypted, each under its own name', async () => {
   const { rows } = await pki.changeLog.db.query(
-    sql`select row_to_json(token_key)::text as text from token_key`,
+    sql`select row_to_json(token_key)::text as text from token_key union all select row_to_json(session_key)::text from session_key`,
   )
-  expect(rows).toHaveLength(2)
+  expect(rows).toHaveLength(4)
   expect(JSON.stringify(rows)).not.toContain('PRIVATE KEY')
   await expect(
     readTokenKeyring(pki.changeLog.db, 'another secret of some thirty characters'),

@@ -39,7 +39,7 @@ function take(
     })
   }
   const { role, state } = due
-  if (role === 'token') throw new Error('no tokens here')
+  if (role === 'token' || role === 'session') throw new Error('no tokens here')
   const certificate = certify(keys, role, now, state)
   const id = `${role} of ${now.toISOString()}`
   const activeAt = state === 'active' ? now : null

@@ -1,5 +1,13 @@
-export const keyRoles = ['root', 'signing', 'server', 'token'] as const
+/** Of keys that sign tokens: those of OpenID Connect, and those of sessions for services. They have no certificate. */
+export const tokenRoles = ['token', 'session'] as const
+export type TokenRole = (typeof tokenRoles)[number]
+
+export const keyRoles = ['root', 'signing', 'server', ...tokenRoles] as const
 export type KeyRole = (typeof keyRoles)[number]
+
+export const isTokenRole = (role: KeyRole): role is TokenRole =>
+  (tokenRoles as readonly KeyRole[]).includes(role)
+
 export type KeyState = 'next' | 'active' | 'retired'
 
 /** A key of the network, without the key itself and its certificate. */
@@ -15,7 +23,7 @@ export interface KeyFacts {
 }
 
 export interface PlannedKey extends KeyFacts {
-  /** Absent: keys of tokens have none. */
+  /** Absent: keys of token roles have none. */
   readonly certificate?: PlannedCertificate
 }
 

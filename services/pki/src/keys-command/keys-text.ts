@@ -1,4 +1,5 @@
 import { columns } from '@overlay/process/columns'
+import { isTokenRole } from '../domain/planned-key.js'
 import type { KeyView } from '../keys/operations.js'
 import { DAY_MS } from '../limits.js'
 
@@ -49,7 +50,7 @@ export const hintsOf = (keys: readonly KeyView[], now: Date, command: string): r
 
 function hintOf(key: KeyView, now: Date, command: string): string | undefined {
   const { role, state, notAfter, renewsAt, source, isPublicOnly } = key
-  if (state === 'next' && (role !== 'token' || source === 'provided'))
+  if (state === 'next' && (!isTokenRole(role) || source === 'provided'))
     // others of tokens are activated in time
     return `the next ${nameOf(key)} is not in use yet: ${command} activate ${isPublicOnly ? 'signing' : role}`
   if (state !== 'active') return undefined

@@ -26,7 +26,7 @@ export const keysUsage = (command: string): string => `${command} [COMMAND]
 
 Without a command: the keys of the network, their states, and what depends on them. With --json for scripts.
 
-  prepare ROLE              adds the next key and publishes it: root, signing, server or token
+  prepare ROLE              adds the next key and publishes it: root, signing, server, token or session
     --from PATH             your own key instead of a generated one: a directory with tls.crt, tls.key and ca.crt, or
                             with keystore.p12, or a file in PEM or PKCS#12
     --passphrase-file FILE  the passphrase of that key

@@ -2,7 +2,7 @@ import { createHash, X509Certificate } from 'node:crypto'
 import type { RowChange } from '@overlay/store/change-log'
 import type { Tx } from '@overlay/store/postgres'
 import { isIssuedBy, isSameKey, trustDomainOf } from '@overlay/x509'
-import { type KeyRole, keyOf } from '../domain/planned-key.js'
+import { isTokenRole, type KeyRole, keyOf, type TokenRole } from '../domain/planned-key.js'
 import { remove } from '../store/key-states.js'
 import { addKey, type Key, replaceCertificate } from '../store/keys.js'
 import { addTokenKey } from '../store/token-keys.js'
@@ -30,24 +30,25 @@ export async function addProvided(
   material: ProvidedKey,
   deps: StepDeps,
 ): Promise<readonly RowChange[]> {
-  return role === 'token'
-    ? addProvidedTokenKey(tx, keys, material, deps)
+  return isTokenRole(role)
+    ? addProvidedTokenKey(tx, keys, role, material, deps)
     : addProvidedKey(tx, keys, role, material, deps)
 }
 
 async function addProvidedTokenKey(
   tx: Tx,
   { tokens }: AllKeys,
+  role: TokenRole,
   { privateKey }: ProvidedKey,
   { keySecret, now }: StepDeps,
 ): Promise<readonly RowChange[]> {
   const key = tokenKeyOf(privateKey)
   const same = tokens.find(({ id }) => id === key.id)
-  if (same) return refuseRetired(same.state, 'token')
-  const next = keyOf(tokens, 'token', 'next')
+  if (same) return refuseRetired(same.state, role)
+  const next = keyOf(tokens, role, 'next')
   return [
     ...(next ? [await remove(tx, next)] : []), // it has signed nothing
-    await addTokenKey(tx, keySecret, key, { state: 'next', source: 'provided' }, now),
+    await addTokenKey(tx, keySecret, key, { role, state: 'next', source: 'provided' }, now),
   ]
 }
 

@@ -2,7 +2,7 @@ import { createPublicKey, type JsonWebKey, type KeyObject, X509Certificate } fro
 import { fingerprintOfPem } from '@overlay/x509'
 import { describeKey } from '../domain/describe-key.js'
 import { neededUntil, renewalOf } from '../domain/key-plan.js'
-import { type KeyRole, type KeyState, keyRoles, type PlannedKey } from '../domain/planned-key.js'
+import { isTokenRole, type KeyRole, type KeyState, keyRoles, type PlannedKey } from '../domain/planned-key.js'
 import { type TokenKeyRules, tokensUntil } from '../domain/token-key-plan.js'
 import { type AllKeys, subjectOf } from './all-keys.js'
 
@@ -15,7 +15,7 @@ export interface KeyView {
   readonly kind: string
   /** Of its certificate. Undefined: keys of tokens have none. */
   readonly subject: string | undefined
-  /** SHA-1 of the certificate, hex; of a key of tokens its RFC 7638 thumbprint. */
+  /** SHA-1 of the certificate, hex; of a key that signs tokens its RFC 7638 thumbprint. */
   readonly fingerprint: string
   readonly notBefore: Date | undefined
   readonly notAfter: Date | undefined
@@ -50,7 +50,7 @@ export function keyViews({ planned }: AllKeys, deps: ViewDeps): readonly KeyView
   return planned
     .map((key): KeyView => {
       const { id, role, state, source, createdAt } = key
-      const { pem, certificate } = key.role === 'token' ? noCertificate : key
+      const { pem, certificate } = 'pem' in key ? key : noCertificate
       return {
         ...{ id, role, state, source, createdAt },
         kind: describeKey(publicKeyOf(key)),
@@ -69,9 +69,9 @@ export function keyViews({ planned }: AllKeys, deps: ViewDeps): readonly KeyView
 const noCertificate = { pem: undefined, certificate: undefined }
 
 const publicKeyOf = (key: AllKeys['planned'][number]): KeyObject =>
-  key.role === 'token'
-    ? createPublicKey({ key: key.publicJwk as JsonWebKey, format: 'jwk' })
-    : new X509Certificate(key.pem).publicKey
+  'pem' in key
+    ? new X509Certificate(key.pem).publicKey
+    : createPublicKey({ key: key.publicJwk as JsonWebKey, format: 'jwk' })
 
 function outstandingOf(
   key: PlannedKey,
@@ -82,7 +82,7 @@ function outstandingOf(
   const { count, until: last } = enrollments
   if (key.role === 'server')
     return key.state === 'active' && last ? { what: 'enrollments', count, until: last } : undefined
-  const until = key.role === 'token' ? tokensUntil(key, tokens, now) : neededUntil(key, keys, now)
+  const until = isTokenRole(key.role) ? tokensUntil(key, tokens, now) : neededUntil(key, keys, now)
   if (!until || until <= now) return undefined
-  return { what: key.role === 'token' ? 'tokens' : 'certificates', count: undefined, until }
+  return { what: isTokenRole(key.role) ? 'tokens' : 'certificates', count: undefined, until }
 }

@@ -1,5 +1,5 @@
 import { createHash, createPrivateKey, type JsonWebKey, type KeyObject } from 'node:crypto'
-import { TOKEN_ALGORITHM } from '@overlay/process/tokens'
+import { SESSION_TOKEN_ALGORITHM, TOKEN_ALGORITHM } from '@overlay/process/tokens'
 import type { Db } from '@overlay/store/postgres'
 import {
   type CertifiedKey,
@@ -9,7 +9,7 @@ import {
   openSigner,
   type Signer,
 } from '@overlay/x509'
-import { keyOf } from '../domain/planned-key.js'
+import { keyOf, type TokenRole } from '../domain/planned-key.js'
 import { type Key, privateKeyOf, readKeys } from '../store/keys.js'
 import { type TokenKey, tokenKeys, tokenPrivateKey } from '../store/token-keys.js'
 import { intermediatesOf, serverChainOf } from './all-keys.js'
@@ -79,22 +79,36 @@ export function keyringOf(keys: readonly Key[], secret: string, now: Date): Keyr
   }
 }
 
-/** The keys of tokens, and the one that signs now. */
+/** The keys that sign tokens. */
 export interface TokenKeyring {
+  /** Signs the tokens of OpenID Connect now. */
   readonly active: TokenKey & { readonly key: KeyObject }
+  /** Signs the tokens of sessions now. `privateKey`: PKCS#8, PEM. */
+  readonly session: TokenKey & { readonly privateKey: string }
   /** The public halves of all of them, as JWKs. */
   readonly jwks: readonly JsonWebKey[]
-  /** How tokens name them. */
+  /** How tokens of OpenID Connect name their keys. */
   readonly ids: readonly string[]
+  /** How tokens of sessions name their keys. */
+  readonly sessionIds: readonly string[]
 }
 
 export async function readTokenKeyring(db: Db, secret: string): Promise<TokenKeyring> {
   const keys = await tokenKeys(db)
-  const active = keys.find(({ state }) => state === 'active')
-  if (!active) throw new Error('there is no active key of tokens')
+  const active = keyOf(keys, 'token', 'active')
+  const session = keyOf(keys, 'session', 'active')
+  if (!active || !session) throw new Error(`there is no active ${active ? 'session' : 'token'} key`)
+  const idsOf = (which: TokenRole) => keys.filter(({ role }) => role === which).map(({ id }) => id)
   return {
-    active: { ...active, key: createPrivateKey(await tokenPrivateKey(db, secret, active.id)) },
-    jwks: keys.map(({ id, publicJwk }) => ({ ...publicJwk, kid: id, use: 'sig', alg: TOKEN_ALGORITHM })),
-    ids: keys.map(({ id }) => id),
+    active: { ...active, key: createPrivateKey(await tokenPrivateKey(db, secret, active)) },
+    session: { ...session, privateKey: await tokenPrivateKey(db, secret, session) },
+    jwks: keys.map(({ id, role, publicJwk }) => ({
+      ...publicJwk,
+      kid: id,
+      use: 'sig',
+      alg: role === 'token' ? TOKEN_ALGORITHM : SESSION_TOKEN_ALGORITHM,
+    })),
+    ids: idsOf('token'),
+    sessionIds: idsOf('session'),
   }
 }

@@ -10,7 +10,7 @@ import {
   type Signer,
 } from '@overlay/x509'
 import { dueStep, type KeyRules } from '../domain/key-plan.js'
-import { type KeyRole, keyOf, type Step } from '../domain/planned-key.js'
+import { isTokenRole, type KeyRole, keyOf, type Step } from '../domain/planned-key.js'
 import { MAX_KEY_STEPS } from '../limits.js'
 import { activate, remove, retire } from '../store/key-states.js'
 import { addKey, type Key, privateKeyOf, replaceCertificate } from '../store/keys.js'
@@ -50,7 +50,7 @@ export async function takeStep(
   const key = [...certified, ...tokens].find(({ id }) => id === step.id)
   if (!key) throw new Error(`there is no key ${step.id}`)
   if (step.step === 'remove') return [await remove(tx, key)]
-  if (step.step === 'renew' && key.role !== 'token') {
+  if (step.step === 'renew' && 'pem' in key) {
     const { pem } = await certifyServer(certified, privateKeyOf(key, deps.keySecret), deps, key)
     return [await replaceCertificate(tx, key, pem)]
   }
@@ -69,8 +69,8 @@ async function addGenerated(
   deps: StepDeps,
 ): Promise<RowChange> {
   const { keySecret, now } = deps
-  if (role === 'token')
-    return addTokenKey(tx, keySecret, await newTokenKey(), { state, source: 'generated' }, now)
+  if (isTokenRole(role))
+    return addTokenKey(tx, keySecret, await newTokenKey(role), { role, state, source: 'generated' }, now)
   if (role === 'server') {
     const server = await certifyServer(certified, await newServerKey(), deps)
     return addKey(tx, keySecret, { ...server, role, state }, now)

@@ -2,7 +2,7 @@ import { createHash, createPublicKey } from 'node:crypto'
 import { boundedQueue } from '@overlay/process/async'
 import { invalid, type Methods, type PkiServiceService } from '@overlay/rpc'
 import { algorithmOf, type SigningKey, signJwt, signText } from '../domain/sign-jwt.js'
-import { CHALLENGES_WAITING, CLAIMS_BYTES, CLOCK_SKEW_MS, MAX_TOKENS } from '../limits.js'
+import { CHALLENGES_WAITING, CLAIMS_BYTES, CLOCK_SKEW_MS, MAX_TOKENS, SESSION_TOKEN_MS } from '../limits.js'
 import type { MethodDeps } from './method-deps.js'
 
 type TokenDeps = Pick<MethodDeps, 'keyring' | 'now' | 'reachKeys' | 'tokenKeyRules' | 'tokenKeyring'>
@@ -23,13 +23,20 @@ export const tokenMethods = (deps: TokenDeps) => {
       return { algorithm: algorithmOf(server.key), signature, keyId, caPem }
     },
 
-    /** The public keys of tokens, and that of the gateways, which signs enrollment tokens. */
+    /** The public keys of tokens of both roles, and that of the gateways, which signs enrollment tokens. */
     async getTokenKeys(_request, context) {
       await reachKeys(context)
-      const [{ server }, { jwks, ids }] = await Promise.all([keyring(), tokenKeyring()])
+      const [{ server }, { jwks, ids, sessionIds }] = await Promise.all([keyring(), tokenKeyring()])
       const jwk = createPublicKey(server.key).export({ format: 'jwk' })
       const keys = [...jwks, { ...jwk, kid: server.keyId, use: 'sig', alg: algorithmOf(server.key) }]
-      return { jwks: Buffer.from(JSON.stringify({ keys })), keyIds: [...ids] }
+      return { jwks: Buffer.from(JSON.stringify({ keys })), keyIds: [...ids], sessionKeyIds: [...sessionIds] }
+    },
+
+    /** The key that signs tokens of sessions. sessions signs, because a call for each would double the cost of a create. */
+    async getSessionKey(_request, context) {
+      await reachKeys(context)
+      const { id, privateKey } = (await tokenKeyring()).session
+      return { keyId: id, keyPem: privateKey, tokenMs: SESSION_TOKEN_MS }
     },
 
     /**

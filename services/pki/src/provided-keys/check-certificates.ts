@@ -118,6 +118,12 @@ export function checkTokenKey(key: KeyObject, where: string): void {
     )
 }
 
+/** Throws if the key cannot sign tokens of sessions. */
+export function checkSessionKey(key: KeyObject, where: string): void {
+  if (!isP256(key))
+    throw new ProvidedKeyError(where, `${describeKey(key)} cannot sign tokens of sessions`, 'use P-256')
+}
+
 export const isP256 = ({ asymmetricKeyDetails }: KeyObject): boolean =>
   asymmetricKeyDetails?.namedCurve === 'prime256v1'
 

@@ -411,6 +411,11 @@ describe('what is wrong with the certificates', () => {
       'OVERLAY_KEY PATH: P-256 cannot sign tokens of OpenID Connect: clients verify RS256 only: use RSA of at least 2048 bits',
     )
   })
+  test('a key of tokens of sessions that is not P-256', async () => {
+    expect(await refusal('session', fileOf(rsa2048))).toBe(
+      'OVERLAY_KEY PATH: RSA 2048 cannot sign tokens of sessions: use P-256',
+    )
+  })
 })
 
 const passOut = ['-passout', 'pass:geheim']

@@ -8,6 +8,7 @@ import {
   checkAuthorities,
   checkServer,
   checkServerKey,
+  checkSessionKey,
   checkSigner,
   checkTokenKey,
   hasSigned,
@@ -95,6 +96,11 @@ const checks: Readonly<Record<KeyRole, (material: Material, options: CheckOption
 
   token({ privateKey, where }) {
     checkTokenKey(privateKey, where)
+    return { certificate: undefined, chain: [], warnings: [] }
+  },
+
+  session({ privateKey, where }) {
+    checkSessionKey(privateKey, where)
     return { certificate: undefined, chain: [], warnings: [] }
   },
 }

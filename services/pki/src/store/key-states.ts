@@ -1,7 +1,7 @@
 import type { RowChange } from '@overlay/store/change-log'
 import { type Db, onlyRow, type Tx } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
-import type { KeyFacts, KeyRole } from '../domain/planned-key.js'
+import { isTokenRole, type KeyFacts, type KeyRole, type TokenRole } from '../domain/planned-key.js'
 
 /** Excludes other writers of keys until the transaction ends. */
 export async function lockKeys(tx: Tx): Promise<void> {
@@ -31,7 +31,13 @@ async function setState(tx: Tx, key: KeyFacts, assignments: Sql): Promise<RowCha
   return keyChange(key, { ...onlyRow(rows), role: key.role })
 }
 
-const tableOf = (role: KeyRole): Sql => (role === 'token' ? sql`token_key` : sql`key`)
+const tableOf = (role: KeyRole): Sql => (isTokenRole(role) ? tokenTables[role] : sql`key`)
+
+/** One for each role: replicas of the former release would sign with any active key of `token_key`. */
+export const tokenTables: Readonly<Record<TokenRole, Sql>> = {
+  token: sql`token_key`,
+  session: sql`session_key`,
+}
 
 export const stateColumns = sql`
   id, state, source, created_at as "createdAt", active_at as "activeAt", retired_at as "retiredAt"`
@@ -61,6 +67,8 @@ const auditOf = ({ id, role, state, source, createdAt, activeAt, retiredAt, cert
 /** The payloads of all keys, for followers that load. */
 export async function* keyPayloads(db: Db): AsyncIterable<{ readonly id: string; readonly json: object }> {
   const { rows } = await db.query<Pick<KeyFacts, 'id' | 'role' | 'state'>>(sql`
-    select id, role, state from key union all select id, 'token', state from token_key order by id`)
+    
+    select id, role, state from key union all select id, 'token', state from token_key
+     union all select id, 'session', state from session_key order by id`)
   for (const row of rows) yield { id: row.id, json: payloadOf(row) }
 }

@@ -59,10 +59,23 @@ export interface GetTokenKeysRequest {
 }
 
 export interface TokenKeys {
-  /** JWKS of the next, the active and the retired keys of tokens, and of the gateways' key. */
+  /** JWKS of the next, the active and the retired keys of both kinds of tokens, and of the gateways' key. */
   jwks: Buffer;
-  /** The keys that verify the tokens of SignTokens: all but the gateways' key. */
+  /** The keys that verify the tokens of SignTokens, and no others. */
   keyIds: string[];
+  /** The keys that verify tokens of sessions (ES256), and no others. */
+  sessionKeyIds: string[];
+}
+
+export interface GetSessionKeyRequest {
+}
+
+export interface SessionKey {
+  keyId: string;
+  /** PKCS#8, P-256 */
+  keyPem: string;
+  /** longest life of a token: the key is published until its last one has expired */
+  tokenMs: number;
 }
 
 /** A requested enrollment. Also part of change rows. */
@@ -732,7 +745,7 @@ export const GetTokenKeysRequest: MessageFns<GetTokenKeysRequest> = {
 };
 
 function createBaseTokenKeys(): TokenKeys {
-  return { jwks: Buffer.alloc(0), keyIds: [] };
+  return { jwks: Buffer.alloc(0), keyIds: [], sessionKeyIds: [] };
 }
 
 export const TokenKeys: MessageFns<TokenKeys> = {
@@ -742,6 +755,9 @@ export const TokenKeys: MessageFns<TokenKeys> = {
     }
     for (const v of message.keyIds) {
       writer.uint32(18).string(v!);
+    }
+    for (const v of message.sessionKeyIds) {
+      writer.uint32(26).string(v!);
     }
     return writer;
   },
@@ -775,6 +791,14 @@ export const TokenKeys: MessageFns<TokenKeys> = {
             message.keyIds.push(reader.string());
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.sessionKeyIds.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -795,6 +819,11 @@ export const TokenKeys: MessageFns<TokenKeys> = {
         : globalThis.Array.isArray(object?.key_ids)
         ? object.key_ids.map((e: any) => globalThis.String(e))
         : [],
+      sessionKeyIds: globalThis.Array.isArray(object?.sessionKeyIds)
+        ? object.sessionKeyIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.session_key_ids)
+        ? object.session_key_ids.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -806,6 +835,9 @@ export const TokenKeys: MessageFns<TokenKeys> = {
     if (message.keyIds?.length) {
       obj.keyIds = message.keyIds;
     }
+    if (message.sessionKeyIds?.length) {
+      obj.sessionKeyIds = message.sessionKeyIds;
+    }
     return obj;
   },
 
@@ -816,6 +848,172 @@ export const TokenKeys: MessageFns<TokenKeys> = {
     const message = createBaseTokenKeys();
     message.jwks = object.jwks ?? Buffer.alloc(0);
     message.keyIds = object.keyIds?.map((e) => e) || [];
+    message.sessionKeyIds = object.sessionKeyIds?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseGetSessionKeyRequest(): GetSessionKeyRequest {
+  return {};
+}
+
+export const GetSessionKeyRequest: MessageFns<GetSessionKeyRequest> = {
+  encode(_: GetSessionKeyRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetSessionKeyRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetSessionKeyRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): GetSessionKeyRequest {
+    return {};
+  },
+
+  toJSON(_: GetSessionKeyRequest): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<GetSessionKeyRequest>, I>>(base?: I): GetSessionKeyRequest {
+    return GetSessionKeyRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<GetSessionKeyRequest>, I>>(_: I): GetSessionKeyRequest {
+    const message = createBaseGetSessionKeyRequest();
+    return message;
+  },
+};
+
+function createBaseSessionKey(): SessionKey {
+  return { keyId: "", keyPem: "", tokenMs: 0 };
+}
+
+export const SessionKey: MessageFns<SessionKey> = {
+  encode(message: SessionKey, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.keyId !== "") {
+      writer.uint32(10).string(message.keyId);
+    }
+    if (message.keyPem !== "") {
+      writer.uint32(18).string(message.keyPem);
+    }
+    if (message.tokenMs !== 0) {
+      writer.uint32(24).int64(message.tokenMs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SessionKey {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSessionKey();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.keyId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.keyPem = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.tokenMs = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SessionKey {
+    return {
+      keyId: isSet(object.keyId)
+        ? globalThis.String(object.keyId)
+        : isSet(object.key_id)
+        ? globalThis.String(object.key_id)
+        : "",
+      keyPem: isSet(object.keyPem)
+        ? globalThis.String(object.keyPem)
+        : isSet(object.key_pem)
+        ? globalThis.String(object.key_pem)
+        : "",
+      tokenMs: isSet(object.tokenMs)
+        ? globalThis.Number(object.tokenMs)
+        : isSet(object.token_ms)
+        ? globalThis.Number(object.token_ms)
+        : 0,
+    };
+  },
+
+  toJSON(message: SessionKey): unknown {
+    const obj: any = {};
+    if (message.keyId !== "") {
+      obj.keyId = message.keyId;
+    }
+    if (message.keyPem !== "") {
+      obj.keyPem = message.keyPem;
+    }
+    if (message.tokenMs !== 0) {
+      obj.tokenMs = Math.round(message.tokenMs);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<SessionKey>, I>>(base?: I): SessionKey {
+    return SessionKey.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<SessionKey>, I>>(object: I): SessionKey {
+    const message = createBaseSessionKey();
+    message.keyId = object.keyId ?? "";
+    message.keyPem = object.keyPem ?? "";
+    message.tokenMs = object.tokenMs ?? 0;
     return message;
   },
 };
@@ -2688,6 +2886,19 @@ export const PkiServiceService = {
     responseSerialize: (value: TokenKeys): Buffer => Buffer.from(TokenKeys.encode(value).finish()),
     responseDeserialize: (value: Buffer): TokenKeys => TokenKeys.decode(value),
   },
+  /**
+   * The active key that signs tokens of sessions, with its secret half: for sessions only. Changes of kind `keys` say that
+   * another one may sign.
+   */
+  getSessionKey: {
+    path: "/overlay.pki.v1.PkiService/GetSessionKey" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GetSessionKeyRequest): Buffer => Buffer.from(GetSessionKeyRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GetSessionKeyRequest => GetSessionKeyRequest.decode(value),
+    responseSerialize: (value: SessionKey): Buffer => Buffer.from(SessionKey.encode(value).finish()),
+    responseDeserialize: (value: Buffer): SessionKey => SessionKey.decode(value),
+  },
   /** Fails if the enrollment could not be created: unknown CA, expiry in the past. Writes nothing. */
   checkEnrollment: {
     path: "/overlay.pki.v1.PkiService/CheckEnrollment" as const,
@@ -2814,6 +3025,11 @@ export interface PkiServiceServer extends UntypedServiceImplementation {
   signTokens: handleUnaryCall<SignTokensRequest, SignedTokens>;
   /** The keys that verify tokens. Changes of kind `keys` say that they have changed. */
   getTokenKeys: handleUnaryCall<GetTokenKeysRequest, TokenKeys>;
+  /**
+   * The active key that signs tokens of sessions, with its secret half: for sessions only. Changes of kind `keys` say that
+   * another one may sign.
+   */
+  getSessionKey: handleUnaryCall<GetSessionKeyRequest, SessionKey>;
   /** Fails if the enrollment could not be created: unknown CA, expiry in the past. Writes nothing. */
   checkEnrollment: handleUnaryCall<EnrollmentWish, CheckEnrollmentResponse>;
   /** Returns when pki has granted the enrollment that identity requests at the position. Unused since 0.2.0: `Reach`. */
@@ -2908,6 +3124,25 @@ export interface PkiServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: TokenKeys) => void,
+  ): ClientUnaryCall;
+  /**
+   * The active key that signs tokens of sessions, with its secret half: for sessions only. Changes of kind `keys` say that
+   * another one may sign.
+   */
+  getSessionKey(
+    request: GetSessionKeyRequest,
+    callback: (error: ServiceError | null, response: SessionKey) => void,
+  ): ClientUnaryCall;
+  getSessionKey(
+    request: GetSessionKeyRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: SessionKey) => void,
+  ): ClientUnaryCall;
+  getSessionKey(
+    request: GetSessionKeyRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: SessionKey) => void,
   ): ClientUnaryCall;
   /** Fails if the enrollment could not be created: unknown CA, expiry in the past. Writes nothing. */
   checkEnrollment(
