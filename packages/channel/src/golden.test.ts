@@ -7,7 +7,6 @@ import {
   ClientHello,
   CreateTerminatorV2Request,
   CreateTunnelTerminatorRequest,
-  capability,
   circuitRequestHeader,
   circuitResponseHeader,
   contentType,
@@ -25,19 +24,24 @@ import {
   encodeFrame,
   encodeTextList,
   encodeTextMap,
+  encodeUint64,
   Fault,
   FaultSubject,
+  groupedHeader,
   type Headers,
+  hasBit,
   headerKey,
   InspectResponse,
   InvalidTerminatorReason,
   LinkListeners,
   Metrics,
+  modelHeader,
   Route,
   RouterLinks,
   RouterMetadata,
   routeErrorCode,
   routeResultHeader,
+  routerCapability,
   TerminatorPrecedence,
   ValidateTerminatorsV2Response,
 } from './index.js'
@@ -216,6 +220,31 @@ test.each([
     expect(encoded(message.body)).toEqual(message.body) // those have maps in any order
 })
 
-test('the capabilities that controllers announce are bits 1 to 3', () => {
-  expect(Object.values(capability).reduce((mask, bit) => mask | (1 << bit), 0)).toBe(0x0e)
+test('the hello of a grouped connection has other keys', () => {
+  const { headers, body } = messageOf('groupedHello')
+  expect(decodeText(body)).toBe('3AzI8EiBi')
+  expect(decodeVersion(headerOf(headers, headerKey.version)).version).toBe('v2.0.3')
+  expect(decodeText(headerOf(headers, headerKey.type))).toBe('ctrl.default')
+  expect(decodeBool(headerOf(headers, groupedHeader.isGrouped))).toBe(true)
+  expect(decodeBool(headerOf(headers, groupedHeader.isFirst))).toBe(true)
+  expect(headers.has(groupedHeader.secret)).toBe(false)
+  const { listeners } = LinkListeners.decode(headerOf(headers, groupedHeader.listeners))
+  expect(listeners.map(({ address }) => address)).toEqual(['tls:localhost:21511'])
+  expect(hasBit(headerOf(headers, groupedHeader.capabilities), routerCapability.multiChannel)).toBe(true)
+})
+
+test('a further connection of the group has its secret, and is not the first', () => {
+  const { headers } = messageOf('furtherHello')
+  expect(decodeText(headerOf(headers, headerKey.type))).toBe('ctrl.high')
+  expect(decodeText(headerOf(headers, headerKey.connectionId))).toBe('Yd0Y')
+  expect(headerOf(headers, groupedHeader.secret)).toHaveLength(16)
+  expect(headers.has(groupedHeader.isFirst)).toBe(false)
+})
+
+test('the client hello of a router with the data model has the index of its model', () => {
+  const { type, headers, body } = messageOf('groupedClientHello')
+  expect(type).toBe(edgeType.clientHello)
+  expect(decodeBool(headerOf(headers, modelHeader.isSupported))).toBe(true)
+  expect(headerOf(headers, modelHeader.index)).toEqual(encodeUint64(0n))
+  expect(ClientHello.decode(body)).toMatchObject({ version: 'v2.0.3', hostname: 'localhost' })
 })

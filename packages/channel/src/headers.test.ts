@@ -9,6 +9,7 @@ import {
   decodeTextMap,
   decodeUint32,
   decodeVersion,
+  encodeBits,
   encodeBool,
   encodeBytesMap,
   encodeInt32,
@@ -18,6 +19,7 @@ import {
   encodeUint32,
   encodeUint64,
   encodeVersion,
+  hasBit,
   MalformedHeader,
 } from './index.js'
 
@@ -84,4 +86,18 @@ test.each([
   ['a version of six parts', () => decodeVersion(encodeText('a|b|c|d|e|f'))],
 ])('%s is malformed', (_, run) => {
   expect(run).toThrow(MalformedHeader)
+})
+
+test('masks of bits are big-endian, of any length', () => {
+  expect(encodeBits([1, 2, 3]).toString('hex')).toBe('0e')
+  expect(encodeBits([1, 2, 4, 5, 6, 62]).toString('hex')).toBe('4000000000000076')
+  const bits = fc.uniqueArray(fc.nat(200), { minLength: 1 })
+  fc.assert(
+    fc.property(bits, fc.nat(8), (set, zeros) => {
+      const mask = Buffer.concat([Buffer.alloc(zeros), encodeBits(set)])
+      const found = Array.from({ length: 300 }, (_, bit) => bit).filter((bit) => hasBit(mask, bit))
+      expect(found).toEqual(set.toSorted((a, b) => a - b))
+    }),
+  )
+  expect(hasBit(Buffer.alloc(0), 1)).toBe(false)
 })

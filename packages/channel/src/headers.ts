@@ -44,6 +44,20 @@ export function encodeUint64(value: bigint): Buffer {
   return bytes
 }
 
+/** Whether a mask of any length has a bit. Bit 0 is the lowest one of the last byte. */
+export const hasBit = (mask: Buffer, bit: number): boolean =>
+  (((mask.at(-1 - (bit >> 3)) ?? 0) >> (bit & 7)) & 1) === 1
+
+/** A mask with these bits, in as few bytes as it needs. */
+export function encodeBits(bits: readonly number[]): Buffer {
+  const mask = Buffer.alloc((Math.max(...bits) >> 3) + 1)
+  for (const bit of bits) {
+    const at = mask.length - 1 - (bit >> 3)
+    mask[at] = (mask[at] ?? 0) | (1 << (bit & 7))
+  }
+  return mask
+}
+
 export function encodeTextList(texts: readonly string[]): Buffer {
   return entries(
     texts.length,

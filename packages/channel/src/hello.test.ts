@@ -58,6 +58,13 @@ test('the hello of a real router is accepted, and the bytes after it are message
   expect([(await messages.next()).type, (await messages.next()).type]).toEqual([1035, 20001])
 })
 
+test('a hello may have the listeners of a large router', async () => {
+  await using pair = await tlsPair()
+  pair.client.write(helloFrame(new Map([version, [1000, Buffer.alloc(16_000)]])))
+  const { headers } = await acceptHello(pair.server, TIMEOUT_MS)
+  expect(headers.get(1000)).toHaveLength(16_000)
+})
+
 test('messages that arrive during the checks of the hello are not lost', async () => {
   await using pair = await tlsPair()
   pair.client.write(Buffer.from(goldenFrames.hello, 'hex'))
@@ -94,7 +101,7 @@ const helloFrame = (
 
 test.each([
   ['HTTP', Buffer.from('GET /version HTTP/1.1\r\n\r\n'), MalformedFrame],
-  ['large headers', helloFrame(new Map([version, [9, Buffer.alloc(5000)]])), MalformedFrame],
+  ['large headers', helloFrame(new Map([version, [99, Buffer.alloc(16_385)]])), MalformedFrame],
   ['a large body', helloFrame(new Map([version]), Buffer.alloc(4193, 65)), MalformedFrame],
   ['another type', helloFrame(new Map([version]), nothing, contentType.ping), HelloFailed],
   ['no router id', helloFrame(new Map([version]), nothing), HelloFailed],

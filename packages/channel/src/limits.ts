@@ -1,5 +1,5 @@
-/** Of a frame before the peer is known. */
-export const HELLO_LIMITS = { headersBytes: 4192, bodyBytes: 4192 }
+/** Of a frame before the peer is known. wire: as controllers of 2.x: the listeners of a router are in its headers. */
+export const HELLO_LIMITS = { headersBytes: 16_384, bodyBytes: 4192 }
 
 /** Of a frame after the hello, unless the owner of the channel sets others. */
 export const MESSAGE_LIMITS = { headersBytes: 1024 * 1024, bodyBytes: 4 * 1024 * 1024 }

@@ -189,9 +189,29 @@ export const tunnelHealthHeader = {
 /** Header of contentType.result: uint32, 1 if the controller was too busy. */
 export const resultHeader = { errorCode: 10 } as const
 
-/** Bits of headerKey.capabilities. */
+/** Headers about the router data model. */
+export const modelHeader = {
+  /** Bool, in edgeType.serverHello and edgeType.clientHello: the sender has the model. */
+  isSupported: 1024,
+  /** uint64, in edgeType.clientHello. 0: the router has no model. */
+  index: 1025,
+} as const
+
+/** Bits of headerKey.capabilities and, of controllers, of groupedHeader.capabilities. */
 export const capability = {
   createTerminatorV2: 1,
   singleRouterLinkSource: 2,
   createCircuitV2: 3,
+  /** Routers ask for the data model, and take services of tunnelers from it. */
+  dataModel: 4,
+  /** Routers open further connections, `ctrl.high` and `ctrl.low`. */
+  groupedChannel: 5,
+  /** Tokens of sessions are signed. Routers of 2.x keep no connection without it. */
+  signedSessions: 6,
+} as const
+
+/** Bits of groupedHeader.capabilities of routers. */
+export const routerCapability = {
+  /** Uses groupedHeader.listeners. */
+  multiChannel: 1,
 } as const

@@ -11,15 +11,19 @@ export const ADMITTED_AT_ONCE = 32
 export const SET_UP_MS = 2000
 /** Bytes of a message that the channel skips. Metrics of a router with some thousand links exceed LIST_BYTES; closing the channel would not make them smaller. */
 export const SKIPPED_BYTES = 64 * 1024 * 1024
-/** Log lines about refused connections: one a minute for each reason and router, which retries every few seconds. */
+/** Log lines about refused connections of peers that are no known routers: one a minute for each reason and source. */
 export const REFUSAL_LINES = { perSource: 1, total: 1000, withinMs: 60_000 }
-/** Characters of the id of a router. */
-export const MAX_ROUTER_ID_LENGTH = 64
 /** Replacements of an open connection within REPLACED_WITHIN_MS after which the identity is contested. */
 export const REPLACEMENTS = 3
 /** Milliseconds. Above the time in which a router that lost its connection retries. */
 export const REPLACED_WITHIN_MS = 60_000
-/** Listeners of a router that are stored and shown. */
+/** Bytes of the secret of a group of connections. Those of routers have 16. */
+export const MAX_SECRET_BYTES = 64
+/** Bytes of such a secret that this service makes. */
+export const SECRET_BYTES = 16
+/** Routers whose refusals are remembered, so that each is logged once. Above the number of routers of a replica. */
+export const MOST_REFUSED = 20_000
+/** Listeners of a router. Of those for clients, more are not stored; a router with more for links is refused. */
 export const MOST_LISTENERS = 100
 /** Characters of a text or id that a router reports. */
 export const LONGEST_TEXT = 500

@@ -103,7 +103,7 @@ test('a peer that sends no hello is refused in time', async () => {
 
 test.each([
   ['bytes that are no message', Buffer.from('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n')],
-  ['a hello that is too large', encodeFrame(0, -1, [[99, Buffer.alloc(5000)]], Buffer.from('r'))],
+  ['a hello that is too large', encodeFrame(0, -1, [[99, Buffer.alloc(17_000)]], Buffer.from('r'))],
 ])('%s: the connection is closed', async (_what, bytes) => {
   const key = await network.createRouter(`malformed ${bytes.length}`)
   const socket = await openSocket({ port: replica.port, key })

@@ -1,26 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
-import {
-  ChannelClosed,
-  decodeBool,
-  groupedHeader,
-  headerKey,
-  MESSAGE_LIMITS,
-  type ReceivedHello,
-} from '@overlay/channel'
-import { boundedPerSource, keepRefusal, metrics } from '@overlay/process'
+import { ChannelClosed, MESSAGE_LIMITS, type ReceivedHello } from '@overlay/channel'
+import { metrics } from '@overlay/process'
 import { boundedQueue, type Queue } from '@overlay/process/async'
 import { clientAddressOf } from '@overlay/process/tls'
 import type { Logger } from 'pino'
-import { shownControllerId } from '../domain/connection-id.js'
 import { refusalOf } from '../domain/hello.js'
-import { featuresOf } from '../domain/router-features.js'
-import { ADMITTED_AT_ONCE, HELLO_MS, REFUSAL_LINES, SET_UP_MS, SKIPPED_BYTES } from '../limits.js'
+import { showable } from '../domain/router-text.js'
+import { ADMITTED_AT_ONCE, HELLO_MS, SET_UP_MS, SKIPPED_BYTES } from '../limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
+import { answerOf } from './answer-hello.js'
 import type { ChannelRegistry } from './channel-registry.js'
-import { answerOf, Refused, receiveHello, refuseIfAway, verifiedFingerprint } from './check-hello.js'
+import { Refused, readHello, receiveHello, refuseIfAway, verifiedFingerprint } from './check-hello.js'
 import type { Dispatch } from './dispatch.js'
 import type { Concern } from './handlers.js'
+import { openRefusals } from './refusals.js'
 import type { RouterChannel } from './router-channel.js'
 import type { RouterStatus } from './router-status.js'
 
@@ -36,8 +30,6 @@ export interface AcceptorDeps {
   readonly heartbeatMs?: number
 }
 
-const REFUSED = 'connection of a router refused'
-
 /** Checks connections, opens their channels and closes those of routers that lose their right to one. */
 export function openAcceptor(deps: AcceptorDeps) {
   const { controllerId, directory, channels, status, concerns, dispatch, log } = deps
@@ -50,7 +42,7 @@ export function openAcceptor(deps: AcceptorDeps) {
   /** The newest connection of each router that waits for its admission. */
   const admissions = new Map<string, TLSSocket>()
   const ending = new Set<Promise<void>>()
-  const isWithin = boundedPerSource(REFUSAL_LINES)
+  const refusals = openRefusals(log)
   let isStopped = false
 
   /** Takes a connection after its TLS handshake. Never throws. */
@@ -66,20 +58,18 @@ export function openAcceptor(deps: AcceptorDeps) {
     } catch (err) {
       socket.destroy()
       if (err instanceof ChannelClosed) return // before it was admitted
-      const facts = { sourceAddress, routerId: hello?.routerId }
-      if (!(err instanceof Refused)) {
-        log.error({ err, ...facts }, 'router not admitted')
-        return
-      }
-      const { reason, message } = err
-      metrics.routersRefused.inc({ reason })
-      // a router that is refused tries again every few seconds
-      const refusal = { ...facts, reason, detail: message }
-      if (!isWithin(`${reason} ${hello?.routerId ?? sourceAddress}`)) return log.debug(refusal, REFUSED)
-      log.warn(refusal, REFUSED)
-      keepRefusal(REFUSED, refusal)
+      const facts = { sourceAddress, ...(hello && claimOf(hello)) }
+      if (err instanceof Refused) refusals.note(err, facts)
+      else log.error({ err, ...facts }, 'router not admitted')
     }
   }
+
+  /** What a peer says it is, for the log. */
+  const claimOf = ({ routerId, version }: ReceivedHello) => ({
+    routerId: showable(routerId),
+    name: directory.get(routerId)?.name,
+    version: showable(version.version),
+  })
 
   /** Throws Refused unless the router may connect now. */
   function check(routerId: string, fingerprint: string): void {
@@ -91,9 +81,8 @@ export function openAcceptor(deps: AcceptorDeps) {
 
   async function admit(socket: TLSSocket, hello: ReceivedHello, fingerprint: string): Promise<void> {
     const { routerId, version } = hello
-    const grouped = hello.headers.get(groupedHeader.isGrouped)
-    const features = featuresOf(version, grouped !== undefined && decodeBool(grouped))
-    const linkListeners = hello.headers.get(headerKey.listeners) ?? Buffer.alloc(0)
+    const read = readHello(hello)
+    const { features, linkListeners } = read
     const isCurrent = (): boolean => !socket.destroyed && admissions.get(routerId) === socket
     admissions.get(routerId)?.destroy()
     admissions.set(routerId, socket)
@@ -107,9 +96,7 @@ export function openAcceptor(deps: AcceptorDeps) {
         await status.open({ routerId, connectedAt }, first).catch(refuseIfAway)
         if (!isCurrent()) return
         check(routerId, fingerprint) // the router may have changed meanwhile
-        const former = hello.headers.get(headerKey.connectionId)?.toString() ?? ''
-        const isReconnection = former !== ''
-        const channel = hello.accept(answerOf(shownControllerId(former, controllerId)), {
+        const channel = hello.accept(answerOf(read, controllerId), {
           ...(heartbeatMs !== undefined && { heartbeatMs }),
           onMessage: (message) => dispatch(message, router),
           onOwn: (message) => dispatch(message, router),
@@ -120,12 +107,13 @@ export function openAcceptor(deps: AcceptorDeps) {
           fingerprint,
           connectedAt,
           features,
-          isReconnection,
+          isReconnection: read.formerConnectionId !== '',
           linkListeners,
           channel,
         }
         channel.closed.throwIfAborted()
         channels.add(router)
+        refusals.forget(routerId)
         channel.closed.addEventListener('abort', () => track(disconnect(router)), { once: true })
         const sourceAddress = clientAddressOf(socket)
         log.info({ routerId, sourceAddress, version: version.version }, 'router connected')

@@ -1,20 +1,21 @@
 import type { TLSSocket } from 'node:tls'
 import {
   acceptHello,
-  capability,
-  encodeText,
-  encodeVersion,
+  decodeBool,
+  groupedHeader,
   type Headers,
   HelloFailed,
+  hasBit,
   headerKey,
   type ReceivedHello,
+  routerCapability,
 } from '@overlay/channel'
 import { isAway } from '@overlay/store/postgres'
 import { fingerprintOf } from '@overlay/x509'
-import { newConnectionId } from '../domain/connection-id.js'
 import type { HelloRefusal } from '../domain/hello.js'
+import { featuresOf, type RouterFeatures } from '../domain/router-features.js'
 import { isIdentifier, isShowable } from '../domain/router-text.js'
-import { MAX_ROUTER_ID_LENGTH } from '../limits.js'
+import { MAX_SECRET_BYTES, MOST_LISTENERS } from '../limits.js'
 import { linkListenersIn } from './link-listeners.js'
 
 /** A connection that gets no channel. */
@@ -41,20 +42,76 @@ export function refuseIfAway(err: unknown): never {
   throw isAway(err) ? new Refused('unavailable', String(err)) : err
 }
 
-/** The hello of a router. Throws Refused. */
-export async function receiveHello(socket: TLSSocket, withinMs: number): Promise<ReceivedHello> {
-  const hello = await acceptHello(socket, withinMs).catch((err: Error) => {
+/** The first message of a router. Throws Refused. */
+export const receiveHello = (socket: TLSSocket, withinMs: number): Promise<ReceivedHello> =>
+  acceptHello(socket, withinMs).catch((err: Error) => {
     throw new Refused(err instanceof HelloFailed ? 'no-hello' : 'malformed', err.message)
   })
-  if (hello.headers.has(headerKey.type)) throw new Refused('not-a-router')
-  if (hello.routerId.length > MAX_ROUTER_ID_LENGTH) throw new Refused('malformed', 'the id is too long')
+
+/** What the hello of a router says. */
+export interface RouterHello {
+  readonly features: RouterFeatures
+  /** Protobuf `Listeners`, as received. */
+  readonly linkListeners: Buffer
+  /** The id of the connection that this one continues. Empty: there is none. */
+  readonly formerConnectionId: string
+  /** Of a grouped connection. */
+  readonly group: HelloGroup | undefined
+}
+
+/** A group of connections of one router, of which we have one. */
+export interface HelloGroup {
+  readonly type: Buffer
+  /** Empty: the router has none yet. */
+  readonly secret: Buffer
+}
+
+/** Reads a hello, and throws Refused if it is not the hello of a router. */
+export function readHello({ version, headers }: ReceivedHello): RouterHello {
+  const group = groupIn(headers)
   // what cannot be stored, shown, or read by others, would harm the presence of all routers
-  if (!Object.values(hello.version).every(isShowable))
+  if (!Object.values(version).every(isShowable))
     throw new Refused('malformed', 'the version contains characters that cannot be shown')
-  const listeners = linkListenersIn(hello.headers.get(headerKey.listeners))
+  return {
+    features: featuresOf(version, group !== undefined),
+    linkListeners: listenersIn(headers, group !== undefined),
+    formerConnectionId: connectionIdIn(headers, group !== undefined),
+    group,
+  }
+}
+
+const types: ReadonlySet<string> = new Set(['ctrl.default', 'ctrl.high', 'ctrl.low'])
+const nothing = Buffer.alloc(0)
+
+/** wire: a router that has lost all connections may begin with any of the types. */
+function groupIn(headers: Headers): HelloGroup | undefined {
+  const type = headers.get(headerKey.type)
+  if (!isSet(headers, groupedHeader.isGrouped)) {
+    if (type) throw new Refused('not-a-router')
+    return undefined
+  }
+  if (!type || !types.has(type.toString('latin1'))) throw new Refused('not-a-router')
+  // further connections are not announced; one must not replace the first, as the hello of a new process does
+  if (!isSet(headers, groupedHeader.isFirst)) throw new Refused('not-first')
+  const secret = headers.get(groupedHeader.secret) ?? nothing
+  if (secret.length > MAX_SECRET_BYTES) throw new Refused('malformed', 'the secret of the group is too long')
+  return { type, secret }
+}
+
+const isSet = (headers: Headers, key: number): boolean => decodeBool(headers.get(key) ?? nothing)
+
+/** wire: routers with several connections use another key. In a grouped hello, the former key has the secret. */
+function listenersIn(headers: Headers, isGrouped: boolean): Buffer {
+  const capabilities = headers.get(groupedHeader.capabilities) ?? nothing
+  const isMultiChannel = hasBit(capabilities, routerCapability.multiChannel)
+  const former = isGrouped ? undefined : headers.get(headerKey.listeners)
+  const encoded = isMultiChannel ? headers.get(groupedHeader.listeners) : former
+  const listeners = linkListenersIn(encoded)
   if (!listeners) throw new Refused('malformed', 'the link listeners cannot be decoded')
+  if (listeners.length > MOST_LISTENERS)
+    throw new Refused('malformed', `${listeners.length} link listeners, at most ${MOST_LISTENERS}`)
   if (!listeners.every(isListener)) throw new Refused('malformed', 'a link listener has no valid address')
-  return hello
+  return encoded ?? nothing
 }
 
 type Listener = NonNullable<ReturnType<typeof linkListenersIn>>[number]
@@ -62,15 +119,13 @@ type Listener = NonNullable<ReturnType<typeof linkListenersIn>>[number]
 const isListener = ({ address, protocol, costTags, groups, localBinding }: Listener): boolean =>
   [address, protocol].every(isIdentifier) && [...costTags, ...groups, localBinding].every(isShowable)
 
-const { createTerminatorV2, singleRouterLinkSource, createCircuitV2 } = capability
-const capabilities = (1 << createTerminatorV2) | (1 << singleRouterLinkSource) | (1 << createCircuitV2)
-const version = encodeVersion({ version: 'v1.1.13', revision: '', buildDate: '', os: '', arch: '' })
+function connectionIdIn(headers: Headers, isGrouped: boolean): string {
+  const id = (headers.get(headerKey.connectionId) ?? nothing).toString('latin1')
+  // the answer to a grouped hello repeats it
+  if (isGrouped && id !== '' && !connectionId.test(id))
+    throw new Refused('malformed', 'no valid connection id')
+  return id
+}
 
-/** Headers of the answer to the hello. */
-export const answerOf = (controllerId: string): Headers =>
-  new Map([
-    [headerKey.connectionId, encodeText(newConnectionId(controllerId))],
-    [headerKey.version, version],
-    [headerKey.id, encodeText(controllerId)],
-    [headerKey.capabilities, Buffer.of(capabilities)],
-  ])
+/** Above the length of a controller id, a UUID and the number of a try. */
+const connectionId = /^[\x21-\x7e]{1,300}$/

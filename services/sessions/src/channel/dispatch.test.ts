@@ -1,4 +1,11 @@
-import { ApiSessionHeartbeat, type Channel, contentType, type Message, TooManyFields } from '@overlay/channel'
+import {
+  ApiSessionHeartbeat,
+  type Channel,
+  contentType,
+  edgeType,
+  type Message,
+  TooManyFields,
+} from '@overlay/channel'
 import { metrics, openLog } from '@overlay/process'
 import { expect, test } from 'vitest'
 import { NO_FEATURES } from '../domain/router-features.js'
@@ -128,5 +135,14 @@ test('a message whose body the channel has left out is dropped, and costs all of
   const next = dispatch(messageOf(2), router)
   expect(next).toBeInstanceOf(Promise)
   await next
+  expect(handled).toEqual([2])
+})
+
+test('a message that routers of its line do not send is dropped before it is decoded', async () => {
+  const { handled, dispatch } = startDispatch({ type: edgeType.createApiSession })
+  const features = { ...NO_FEATURES, isGrouped: true }
+  await dispatch(messageOf(1, edgeType.createApiSession), { ...routerOf(), features })
+  expect(handled).toEqual([])
+  await dispatch(messageOf(2, edgeType.createApiSession), routerOf())
   expect(handled).toEqual([2])
 })

@@ -3,6 +3,7 @@ import { boundedLines, LINE_LIMITS, metrics } from '@overlay/process'
 import type { Logger } from 'pino'
 import { BYTES_PER_UNIT, MOST_BUDGETS, MOST_BYTES, UNITS_PER_MESSAGE } from '../limits.js'
 import type { Concern, Handler } from './handlers.js'
+import { sends } from './message-senders.js'
 import type { RouterChannel } from './router-channel.js'
 import { openWorkBudget, type WorkBudget } from './work-budget.js'
 
@@ -10,7 +11,7 @@ export type Dispatch = (message: Message, router: RouterChannel) => Promise<void
 
 /**
  * Gives each message to the handlers of its type: faults have one for links and one for circuits. Messages of other
- * types, and those beyond the limits, are dropped. Those that the channel answers itself only count. A router whose messages cost more than its share waits. Throws if the
+ * types, those that a router like this one does not send, and those beyond the limits are dropped. Those that the channel answers itself only count. A router whose messages cost more than its share waits. Throws if the
  * message is malformed; a failure of a handler is logged.
  */
 export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatch {
@@ -72,7 +73,7 @@ export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatc
   }
 
   return (message, router) => {
-    const ofType = handlers.get(message.type)
+    const ofType = sends(router.features, message.type) ? handlers.get(message.type) : undefined
     const budget = budgetOf(router)
     return budget.run(() => {
       if (router.channel.closed.aborted) return

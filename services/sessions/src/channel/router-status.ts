@@ -1,5 +1,6 @@
-import { ClientHello, edgeType, type Outgoing, ServerHello } from '@overlay/channel'
+import { ClientHello, edgeType, encodeBool, modelHeader, type Outgoing, ServerHello } from '@overlay/channel'
 import { supportedProtocolsOf } from '../domain/hello.js'
+import { controllerVersionFor, type RouterFeatures } from '../domain/router-features.js'
 import { showable } from '../domain/router-text.js'
 import type { OwnPresence } from '../routers/presence.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
@@ -33,10 +34,11 @@ const words = {
   synced: 'SYNC_DONE',
 } as const
 
-const serverHello: Outgoing = {
+const serverHelloFor = (features: RouterFeatures): Outgoing => ({
   type: edgeType.serverHello,
-  body: ServerHello.encode(ServerHello.fromPartial({ version: 'v1.1.13' })).finish(),
-}
+  ...(features.hasDataModel && { headers: new Map([[modelHeader.isSupported, encodeBool(true)]]) }),
+  body: ServerHello.encode(ServerHello.fromPartial({ version: controllerVersionFor(features) })).finish(),
+})
 
 /** What is shown of connected routers: exchanges hellos with edge routers and keeps their rows. */
 export function routerStatus(
@@ -87,7 +89,7 @@ export function routerStatus(
 
     connected(router) {
       if (!directory.get(router.routerId)?.isEdge) return
-      router.channel.send(serverHello)
+      router.channel.send(serverHelloFor(router.features))
       change(router, { hello: 'helloSent' })
     },
     handlers: [

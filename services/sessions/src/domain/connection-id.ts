@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
-const own = /^([\x21-\x7e]{1,200})\/[0-9a-f-]{36}$/
+/** wire: routers of 2.x append the number of the try. */
+const own = /^([\x21-\x7e]{1,200})\/[0-9a-f-]{36}(?:-\d{1,10})?$/
 
 /** Names the controller id by which the router knows this connection. */
 export const newConnectionId = (controllerId: string): string => `${controllerId}/${randomUUID()}`

@@ -8,6 +8,7 @@ export type HelloRefusal =
   | 'no-hello' // none in time, or another message
   | 'malformed' // not a message, or one beyond the limits
   | 'not-a-router' // a peer of another type
+  | 'not-first' // a further connection of a router
   | 'unknown-router'
   | 'not-enrolled'
   | 'wrong-certificate' // of another router, or a former one

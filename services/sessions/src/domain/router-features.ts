@@ -31,3 +31,10 @@ export function featuresOf({ version }: Pick<Version, 'version'>, isGrouped: boo
 }
 
 const release = /^v(\d{1,4})\.(\d{1,4})\.\d{1,4}(?:[-+][\w.+-]*)?$/
+
+/**
+ * The version by which this controller presents itself. wire: routers from 1.3 on compare it, and report their network
+ * interfaces only to controllers since 1.6.3.
+ */
+export const controllerVersionFor = ({ hasDataModel }: RouterFeatures): string =>
+  hasDataModel ? 'v2.0.3' : 'v1.1.13'

@@ -1,0 +1,20 @@
+import { edgeType } from '@overlay/channel'
+import type { RouterFeatures } from '../domain/router-features.js'
+
+type Senders = (features: RouterFeatures) => boolean
+
+const beforeGroups: Senders = ({ isGrouped }) => !isGrouped
+
+/** Types of messages that only some routers send. */
+const senders: ReadonlyMap<number, Senders> = new Map<number, Senders>([
+  [edgeType.createCircuit, beforeGroups],
+  [edgeType.createTerminator, beforeGroups],
+  [edgeType.createApiSession, beforeGroups],
+  [edgeType.createCircuitForService, beforeGroups],
+  [edgeType.listServices, beforeGroups],
+  [edgeType.createTunnelTerminator, beforeGroups],
+])
+
+/** Whether routers with these features send messages of this type. Others must not reach its decoder. */
+export const sends = (features: RouterFeatures, type: number): boolean =>
+  senders.get(type)?.(features) ?? true
