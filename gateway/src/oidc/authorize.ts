@@ -1,7 +1,7 @@
 import { Fault, invalid } from '@overlay/rpc'
 import { raw } from '../http/body.js'
 import { callContext } from '../http/calls.js'
-import { peerCertificates } from '../http/connection.js'
+import { peerLeaf } from '../http/connection.js'
 import { acceptBody, type RequestContext } from '../http/exchange.js'
 import {
   MAX_CONFIG_TYPES,
@@ -78,7 +78,6 @@ async function authorizeBy(
     const mark = value('response_type').split(' ').includes('id_token') ? '#' : '?'
     return redirect(c, withParameters(redirectUri, members, mark))
   }
-  const certificates = peerCertificates(c.env.incoming)
   const { id } = await provider.oidc.startLogin(
     {
       clientId,
@@ -88,11 +87,10 @@ async function authorizeBy(
       nonce: value('nonce'),
       codeChallenge: value('code_challenge'),
       configTypes: parameters.getAll('configTypes'),
-      peerCertificates: certificates,
     },
     callContext(c),
   )
-  const step = stepOf(value('method')) ?? (certificates.length > 0 ? 'cert' : 'username')
+  const step = stepOf(value('method')) ?? (peerLeaf(c.env.incoming) ? 'cert' : 'username')
   return redirect(c, `/oidc/login/${step}?authRequestID=${id}`) // wire: Location is a path, without scheme and host
 }
 

@@ -128,6 +128,9 @@ export const READ_TOKEN_KEYS_MS = 5000
 /** Access tokens of one API session. A client has one connection to each router. */
 export const ACCESS_TOKENS = 16
 
+/** Certificates that an access token is bound to. It is part of a header of each request. */
+export const TOKEN_FINGERPRINTS = 20
+
 /** An expired access token that no router reports stays so long. Longer than `TOKEN_IN_USE`. */
 export const TOKEN_UNUSED = sql`interval '1 hour'`
 

@@ -65,6 +65,7 @@ test('a login by password yields tokens of an API session, with replicas in turn
     z_aid: 'native',
     z_asid: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
     z_cfs: null,
+    z_authid: expect.any(String),
     z_ra: '192.0.2.1:50000',
     z_ice: false,
     z_eid: 'outside',
@@ -252,9 +253,9 @@ test('logins of one network beyond the limit end the oldest of them', async () =
   const first = await start(one, {}, source)
   await one.db.query(sql`
     insert into oidc_login (id, source, client_id, redirect_uri, scopes, state, nonce, code_challenge,
-                                   config_types, fingerprints, expires_at)
+                                   config_types, expires_at)
            select gen_random_uuid(), source, client_id, redirect_uri, scopes, state, nonce, code_challenge,
-                  config_types, fingerprints, expires_at
+                  config_types, expires_at
              from oidc_login, generate_series(1, 999) where id = ${first.id}`)
   const other = await start(one)
   await start(one, {}, source)
@@ -289,9 +290,9 @@ test('beyond the limit of all networks, those with many logins lose the oldest o
   const lonely = await start(one, {}, from('198.51.100.8'))
   await one.db.query(sql`
     insert into oidc_login (id, source, client_id, redirect_uri, scopes, state, nonce, code_challenge,
-                            config_types, fingerprints, expires_at)
+                            config_types, expires_at)
     select gen_random_uuid(), 'flood ' || n % 60, client_id, redirect_uri, scopes, state, nonce, code_challenge,
-           config_types, fingerprints, expires_at
+           config_types, expires_at
       from oidc_login, generate_series(1, 50000) as n where id = ${lonely.id}`)
   await removeOldLogins(one.db)
   const { rows } = await one.db.query<{ logins: number }>(sql`select count(*)::int as logins from oidc_login`)

@@ -64,7 +64,6 @@ export async function start(
       nonce: 'a nonce',
       codeChallenge: createHash('sha256').update(verifier).digest('base64url'),
       configTypes: [],
-      peerCertificates: [],
       ...members,
     },
     context,

@@ -23,8 +23,13 @@ export interface TokenFacts {
   readonly hasSecondToken: boolean
   readonly authTimeSeconds: number
   readonly configTypes: readonly string[]
-  /** SHA-1 of the certificates of the connection, leaf first. */
+  /** SHA-1 of the certificates by which routers recognize its connections: those of the identity and of the session. */
   readonly fingerprints: readonly string[]
+  /** That of the certificate of the login. Null: a login by another method. */
+  readonly loginFingerprint: string | null
+  /** The auth policy allows expired certificates. */
+  readonly mayCertsExpire: boolean
+  readonly authenticatorId: string
   readonly envInfo: object | null
   readonly sdkInfo: object | null
   readonly remoteAddress: string
@@ -63,6 +68,9 @@ const bearer = (facts: TokenFacts, now: number, seconds: number, type: 'a' | 'r'
   z_aid: facts.clientId,
   z_t: type,
   z_cfs: facts.fingerprints.length > 0 ? facts.fingerprints : null,
+  ...(facts.loginFingerprint !== null && { z_acf: facts.loginFingerprint }),
+  ...(facts.mayCertsExpire && { z_cae: true }),
+  z_authid: facts.authenticatorId,
   z_env: facts.envInfo,
   z_sdk: facts.sdkInfo,
   z_ra: facts.remoteAddress,

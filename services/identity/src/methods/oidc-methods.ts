@@ -10,7 +10,6 @@ import {
 import { afterBadToken } from '@overlay/service'
 import { writeChanges } from '@overlay/store/change-log'
 import { newId } from '@overlay/store/kind-store'
-import { fingerprintOf } from '@overlay/x509'
 import { isComplete, missingOf } from '../domain/oidc-login.js'
 import { newSecondFactor } from '../domain/second-factor.js'
 import { guessOf, refuseLogin } from '../login/refusals.js'
@@ -30,10 +29,9 @@ import { secondFactorMethods } from './second-factor-methods.js'
 export function oidcMethods(deps: OidcDeps) {
   const { changeLog } = deps
   return {
-    async startLogin({ peerCertificates, ...request }, { sourceAddress }) {
+    async startLogin(request, { sourceAddress }) {
       const id = randomUUID()
-      const fingerprints = peerCertificates.map((raw) => fingerprintOf({ raw: Buffer.from(raw) }))
-      await insertLogin(changeLog.db, { ...request, id, source: sourceOf(sourceAddress), fingerprints })
+      await insertLogin(changeLog.db, { ...request, id, source: sourceOf(sourceAddress) })
       return {
         id,
         clientId: request.clientId,

@@ -7,7 +7,7 @@ import { isComplete, verifies } from '../domain/oidc-login.js'
 import { apiSessionEvent } from '../login/session-message.js'
 import { openSession } from '../store/api-sessions.js'
 import { configTypesNamed } from '../store/config-types.js'
-import { redeemedCode } from '../store/oidc-grants.js'
+import { boundTo, redeemedCode } from '../store/oidc-grants.js'
 import { type CodedLogin, codeDigestOf, loginByCode } from '../store/oidc-logins.js'
 import { completeSession } from '../store/second-factors.js'
 import type { FirstTokens } from '../store/session-credentials.js'
@@ -114,6 +114,7 @@ async function matchingLogin(deps: OidcDeps, request: TokenRequest, context: Con
 
 async function factsOf(deps: OidcDeps, login: CodedLogin, context: Context): Promise<TokenFacts> {
   const { firstFactor } = login
+  const [loginFingerprint = null] = firstFactor.fingerprints
   // those of both requests add up
   const words = [...new Set([...login.configTypes, ...firstFactor.configTypes])]
   await deps.waitForConfigTypes(words, context)
@@ -132,8 +133,12 @@ async function factsOf(deps: OidcDeps, login: CodedLogin, context: Context): Pro
     hasSecondToken: login.secondSignerId !== null,
     authTimeSeconds: Math.floor(firstFactor.atMs / 1000),
     configTypes: await configTypesNamed(deps.changeLog.db, words),
-    // those of the connection that began the login, else of the one that presented a certificate
-    fingerprints: login.fingerprints.length > 0 ? login.fingerprints : firstFactor.fingerprints,
+    ...boundTo({
+      fingerprints: [...firstFactor.fingerprints.slice(0, 1), ...login.fingerprints],
+      loginFingerprint,
+    }),
+    mayCertsExpire: login.mayCertsExpire,
+    authenticatorId: firstFactor.authenticatorId,
     envInfo: firstFactor.envInfo,
     sdkInfo: firstFactor.sdkInfo,
     remoteAddress: firstFactor.ipAddress,

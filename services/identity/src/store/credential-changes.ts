@@ -4,6 +4,7 @@ import { allPages } from '@overlay/store/kind-store'
 import type { Db } from '@overlay/store/postgres'
 import sql, { type Sql } from 'sql-template-tag'
 import { LOGGED_CREDENTIALS, SESSION_FINGERPRINTS } from '../limits.js'
+import { fingerprintsOf } from './session-credentials.js'
 
 export interface LoggedChanges {
   readonly position: Position
@@ -86,10 +87,7 @@ export const credentialLoader = (db: Db): LoadRows =>
                                                    order by t.id), '[]')
                             from access_token t where t.api_session_id = s.id)
                 end as "accessTokens",
-               array(select print.value
-                       from authenticator a, unnest(array[a.fingerprint, a.unverified_fingerprint]) as print (value)
-                      where a.identity_id = s.identity_id and print.value is not null
-                      order by a.created_at desc limit ${SESSION_FINGERPRINTS}) as fingerprints,
+               ${fingerprintsOf(sql`s.identity_id`)} as fingerprints,
                (select coalesce(json_agg(json_build_object(
                          'fingerprint', c.fingerprint, 'validToMs', extract(epoch from c.valid_to) * 1000)), '[]')
                   from (select fingerprint, valid_to from api_session_certificate

@@ -2,8 +2,9 @@ import type { RowChange } from '@overlay/store/change-log'
 import type { Db, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import type { TokenFacts } from '../domain/oidc-claims.js'
-import { REFRESH_TOKENS } from '../limits.js'
+import { REFRESH_TOKENS, TOKEN_FINGERPRINTS } from '../limits.js'
 import { isMethodAllowed, isOlderThan } from './api-sessions.js'
+import { fingerprintsOf } from './session-credentials.js'
 import { endSessions } from './session-ends.js'
 
 export interface RefreshToken {
@@ -43,7 +44,13 @@ export async function grantedSession(
            i.is_admin or i.is_default_admin as "isAdmin", i.external_id as "externalId", g.scopes, g.nonce, s.method,
            s.is_mfa_complete as "isMfaComplete", s.second_signer_id is not null as "hasSecondToken",
            extract(epoch from g.auth_time)::float8 as "authTimeSeconds", s.config_types as "configTypes",
-           g.fingerprints, g.env_info as "envInfo", g.sdk_info as "sdkInfo", s.ip_address as "remoteAddress",
+           ${fingerprintsOf(sql`i.id`)}
+             || array(select fingerprint from api_session_certificate
+                       where api_session_id = s.id and valid_to > now()
+                       order by created_at desc limit ${TOKEN_FINGERPRINTS}) as fingerprints,
+           case when s.method = 'cert' then g.fingerprints[1] end as "loginFingerprint",
+           p.primary_cert_allow_expired_certs as "mayCertsExpire", s.authenticator_id as "authenticatorId",
+           g.env_info as "envInfo", g.sdk_info as "sdkInfo", s.ip_address as "remoteAddress",
            s.is_cert_extendable as "isCertExtendable"
       from api_session s
       join oidc_grant g on g.api_session_id = s.id
@@ -55,7 +62,26 @@ export async function grantedSession(
        and not ${isOlderThan(sql`s.created_at`, lifetimeSeconds * 1000)}`,
     'granted-session',
   )
-  return rows[0]
+  const [session] = rows
+  return session && { ...session, ...boundTo(session) }
+}
+
+/**
+ * The certificates of a token, each once. That of the login comes first, if it still belongs to the identity or session.
+ */
+export function boundTo({
+  fingerprints,
+  loginFingerprint,
+}: Pick<TokenFacts, 'fingerprints' | 'loginFingerprint'>): Pick<
+  TokenFacts,
+  'fingerprints' | 'loginFingerprint'
+> {
+  const isCurrent = loginFingerprint !== null && fingerprints.includes(loginFingerprint)
+  const all = new Set(isCurrent ? [loginFingerprint, ...fingerprints] : fingerprints)
+  return {
+    fingerprints: [...all].slice(0, TOKEN_FINGERPRINTS),
+    loginFingerprint: isCurrent ? loginFingerprint : null,
+  }
 }
 
 /** How a refresh token is used: a refresh replaces it, an exchange does not. */

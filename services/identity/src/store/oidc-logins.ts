@@ -4,6 +4,7 @@ import sql, { type Sql } from 'sql-template-tag'
 import type { Progress } from '../domain/oidc-login.js'
 import { LOGIN_SECONDS, LOGINS_OF_SOURCE, UNFINISHED_LOGINS } from '../limits.js'
 import { isMethodAllowed, type NewSession } from './api-sessions.js'
+import { fingerprintsOf } from './session-credentials.js'
 
 /** An authorization request. */
 export interface NewLogin {
@@ -16,7 +17,6 @@ export interface NewLogin {
   readonly nonce: string
   readonly codeChallenge: string
   readonly configTypes: readonly string[]
-  readonly fingerprints: readonly string[]
 }
 
 /** What the first factor has proven, and what the API session and its tokens take from it. */
@@ -36,6 +36,7 @@ export interface FirstFactor
   /** PEM of the client certificate, of a login by certificate. */
   readonly certificate: string | null
   readonly configTypes: readonly string[]
+  /** Of this certificate. */
   readonly fingerprints: readonly string[]
   readonly envInfo: object | null
   readonly sdkInfo: object | null
@@ -64,7 +65,9 @@ export interface CodedLogin extends StoredLogin {
   readonly nonce: string
   readonly codeChallenge: string
   readonly configTypes: readonly string[]
+  /** Of the certificates of the identity. */
   readonly fingerprints: readonly string[]
+  readonly mayCertsExpire: boolean
   readonly firstFactor: FirstFactor
 }
 
@@ -84,9 +87,9 @@ export async function insertLogin(db: Db, login: NewLogin): Promise<void> {
                                       order by created_at desc offset ${LOGINS_OF_SOURCE - 1} limit 100)
                           for update skip locked))
     insert into oidc_login (id, source, client_id, redirect_uri, scopes, state, nonce, code_challenge, config_types,
-                            fingerprints, expires_at)
+                            expires_at)
     values (${login.id}, ${login.source}, ${login.clientId}, ${login.redirectUri}, ${login.scopes}, ${login.state},
-            ${login.nonce}, ${login.codeChallenge}, ${login.configTypes}, ${login.fingerprints}, ${soon})`,
+            ${login.nonce}, ${login.codeChallenge}, ${login.configTypes}, ${soon})`,
     'insert-oidc-login',
   )
 }
@@ -128,7 +131,8 @@ export const loginByCode = (db: Db, code: string): Promise<CodedLogin | undefine
     db,
     sql`
     select ${columns}, i.is_admin or i.is_default_admin as "isAdmin", i.external_id as "externalId", l.scopes, l.nonce, l.code_challenge as "codeChallenge", l.config_types as "configTypes",
-           l.fingerprints, l.first_factor as "firstFactor"
+           ${fingerprintsOf(sql`i.id`)} as fingerprints, p.primary_cert_allow_expired_certs as "mayCertsExpire",
+           l.first_factor as "firstFactor"
       from ${source}
      where l.code_digest = ${codeDigestOf(code)} and l.expires_at > now() and i.id is not null`,
     'oidc-login-by-code',

@@ -7,7 +7,21 @@ import { fingerprintOf } from '@overlay/x509'
 import sql, { type Sql } from 'sql-template-tag'
 import { subjectTextOf } from '../domain/leaf.js'
 import type { TokenFacts } from '../domain/oidc-claims.js'
-import { ACCESS_TOKENS, REMOVED_TOKENS, SEEN_EVERY, TOKEN_IN_USE, TOKEN_UNUSED } from '../limits.js'
+import {
+  ACCESS_TOKENS,
+  REMOVED_TOKENS,
+  SEEN_EVERY,
+  SESSION_FINGERPRINTS,
+  TOKEN_IN_USE,
+  TOKEN_UNUSED,
+} from '../limits.js'
+
+/** SHA-1 of the certificates of an identity, hex, newest first; also of those that are pending after an extension. */
+export const fingerprintsOf = (identityId: Sql): Sql => sql`
+  array(select print.value
+          from authenticator a, unnest(array[a.fingerprint, a.unverified_fingerprint]) as print (value)
+         where a.identity_id = ${identityId} and print.value is not null
+         order by a.created_at desc limit ${SESSION_FINGERPRINTS})`
 
 export interface NewAccessToken {
   readonly apiSessionId: string
@@ -70,7 +84,7 @@ export async function markTokensSeen(tx: Tx, ids: readonly string[]): Promise<vo
 export interface FirstTokens {
   readonly grant: Pick<
     TokenFacts,
-    'scopes' | 'nonce' | 'fingerprints' | 'envInfo' | 'sdkInfo' | 'authTimeSeconds'
+    'scopes' | 'nonce' | 'loginFingerprint' | 'envInfo' | 'sdkInfo' | 'authTimeSeconds'
   >
   readonly accessToken: string
   readonly accessExpiresAtSeconds: number
@@ -88,7 +102,7 @@ export const firstTokenRows = ({
          granted as (
          insert into oidc_grant (api_session_id, scopes, nonce, fingerprints, env_info, sdk_info, auth_time,
                                  code_digest, code_challenge)
-         select s.id, ${grant.scopes}::text[], ${grant.nonce}, ${grant.fingerprints}::text[],
+         select s.id, ${grant.scopes}::text[], ${grant.nonce}, array_remove(array[${grant.loginFingerprint}::text], null),
                 ${jsonOf(grant.envInfo)}::jsonb, ${jsonOf(grant.sdkInfo)}::jsonb,
                 to_timestamp(${grant.authTimeSeconds}::float8), login.code_digest, login.code_challenge
            from s, login),

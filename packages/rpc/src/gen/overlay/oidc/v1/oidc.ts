@@ -31,8 +31,6 @@ export interface StartLoginRequest {
   codeChallenge: string;
   /** ids or names */
   configTypes: string[];
-  /** DER, leaf first, as presented on this TLS connection */
-  peerCertificates: Buffer[];
 }
 
 export interface LoginRef {
@@ -150,16 +148,7 @@ export interface EndSessionResponse {
 }
 
 function createBaseStartLoginRequest(): StartLoginRequest {
-  return {
-    clientId: "",
-    redirectUri: "",
-    scopes: [],
-    state: "",
-    nonce: "",
-    codeChallenge: "",
-    configTypes: [],
-    peerCertificates: [],
-  };
+  return { clientId: "", redirectUri: "", scopes: [], state: "", nonce: "", codeChallenge: "", configTypes: [] };
 }
 
 export const StartLoginRequest: MessageFns<StartLoginRequest> = {
@@ -184,9 +173,6 @@ export const StartLoginRequest: MessageFns<StartLoginRequest> = {
     }
     for (const v of message.configTypes) {
       writer.uint32(58).string(v!);
-    }
-    for (const v of message.peerCertificates) {
-      writer.uint32(66).bytes(v!);
     }
     return writer;
   },
@@ -260,14 +246,6 @@ export const StartLoginRequest: MessageFns<StartLoginRequest> = {
             message.configTypes.push(reader.string());
             continue;
           }
-          case 8: {
-            if (tag !== 66) {
-              break;
-            }
-
-            message.peerCertificates.push(Buffer.from(reader.bytes()));
-            continue;
-          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -305,11 +283,6 @@ export const StartLoginRequest: MessageFns<StartLoginRequest> = {
         : globalThis.Array.isArray(object?.config_types)
         ? object.config_types.map((e: any) => globalThis.String(e))
         : [],
-      peerCertificates: globalThis.Array.isArray(object?.peerCertificates)
-        ? object.peerCertificates.map((e: any) => Buffer.from(bytesFromBase64(e)))
-        : globalThis.Array.isArray(object?.peer_certificates)
-        ? object.peer_certificates.map((e: any) => Buffer.from(bytesFromBase64(e)))
-        : [],
     };
   },
 
@@ -336,9 +309,6 @@ export const StartLoginRequest: MessageFns<StartLoginRequest> = {
     if (message.configTypes?.length) {
       obj.configTypes = message.configTypes;
     }
-    if (message.peerCertificates?.length) {
-      obj.peerCertificates = message.peerCertificates.map((e) => base64FromBytes(e));
-    }
     return obj;
   },
 
@@ -354,7 +324,6 @@ export const StartLoginRequest: MessageFns<StartLoginRequest> = {
     message.nonce = object.nonce ?? "";
     message.codeChallenge = object.codeChallenge ?? "";
     message.configTypes = object.configTypes?.map((e) => e) || [];
-    message.peerCertificates = object.peerCertificates?.map((e) => e) || [];
     return message;
   },
 };
