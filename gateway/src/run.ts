@@ -79,7 +79,8 @@ export async function runGateway(env: NodeJS.ProcessEnv, process: ComponentProce
   await using _ops = await process.serveOps('gateway', settings.opsListen, { log, health })
   const probes = grpcHealth('gateway', health, log)
   await using _health = await serveGrpcHealth(settings.grpcHealthListen, probes, log)
-  const apis = apisOf({ services, caches, address, program, log })
+  const announcesOidc = !settings.oidcUnannounced
+  const apis = apisOf({ services, caches, address, program, announcesOidc, log })
   const oidc = oidcApi({ services, caches, address, redirects, logoutRedirects, log })
   const status = statusApi({
     services,

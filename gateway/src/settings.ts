@@ -16,6 +16,10 @@ export const gatewaySettings = {
     'URIs to which a sign-in by OpenID Connect may return, separated by commas. The port may be `*`',
   ),
   logoutRedirects: uris('OVERLAY_OIDC_LOGOUT_REDIRECTS', 'logout', 'URIs to which a sign-out may return'),
+  oidcUnannounced: setting.flag(
+    'OVERLAY_OIDC_UNANNOUNCED',
+    'Do not offer SDKs and consoles sign-in by OpenID Connect: they use API sessions, unless configured otherwise',
+  ),
   ...connectionSettings,
   requestsPerSource: setting.number(
     'OVERLAY_MAX_REQUESTS_PER_SOURCE',

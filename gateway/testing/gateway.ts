@@ -64,6 +64,7 @@ export interface GatewayOptions
     Partial<Pick<WebOptions, 'health' | 'console'>> {
   readonly bodyMs?: number
   readonly describeReplicas?: DescribeReplicas
+  readonly announcesOidc?: boolean
 }
 
 const defaultLimits = {
@@ -81,6 +82,7 @@ const server = makeCertificate('localhost')
 /** A whole gateway on a free port; the services behind it are fakes. */
 export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
   const { console, health = () => ({ ready: true, checks: {} }), describeReplicas, ...limits } = options
+  const { announcesOidc = true } = options
   const { requestMs = 10_000, bodyMs = 5000, requestsPerSource = 0, requestsPerSession = 0 } = limits
   const fake = fakes()
   const writePositions = openWritePositions()
@@ -97,6 +99,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
     caches,
     address,
     program,
+    announcesOidc,
     log,
   })
   const [redirects, logoutRedirects] = [

@@ -33,12 +33,20 @@ test.each([
         edge: { v1: { path: C, apiBaseUrls: [`https://localhost:1280${C}`] } },
         'edge-client': { v1: { path: C } },
         'edge-management': { v1: { path: M } },
+        'edge-oidc': { v1: { path: '/oidc', apiBaseUrls: ['https://localhost:1280/oidc'] } },
       },
       capabilities: ['OIDC_AUTH'],
       version: 'v1.1.13',
     },
     meta: {},
   })
+})
+
+test('without OpenID Connect, neither its capability nor its path is announced', async () => {
+  await using legacy = await startGateway({ announcesOidc: false })
+  const { data } = (await legacy.request('/version')).json
+  expect(data).toMatchObject({ capabilities: [] })
+  expect(data).not.toHaveProperty('apiVersions.edge-oidc')
 })
 
 test('protocols belong to the client API alone', async () => {

@@ -28,16 +28,18 @@ export interface ApisOptions {
   readonly caches: GatewayCaches
   readonly address: string
   readonly program: ProgramInfo
+  readonly announcesOidc: boolean
   readonly log: AuditLog
 }
 
 /** All APIs: their operations and handlers. */
-export function apisOf({ services, caches, address, program, log }: ApisOptions): readonly MountedApi<Api>[] {
+export function apisOf(options: ApisOptions): readonly MountedApi<Api>[] {
+  const { services, caches, address, program, announcesOidc, log } = options
   const docs = documents(address, () => apis)
   const everywhere: Handlers = {
     ...Object.assign({}, ...[...kinds.values()].map((entity) => uniform(entity, services))),
     ...uniform(transitRouter, services, 'routers'), // wire: the same collection under two names
-    ...info(address, program),
+    ...info(address, program, announcesOidc),
     ...caCertificates(services.pki, caches.onKeys),
     ...cas(services),
     ...specs(docs, program),

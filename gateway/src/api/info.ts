@@ -11,15 +11,23 @@ import { openApi2, openApi3, yamlOf } from '../openapi/document.js'
 import type { Handlers } from './operations.js'
 import { protocolsSchema, specSchema, versionSchema } from './wire-schemas.js'
 
-/** Information that needs no session. */
-export function info(address: string, program: ProgramInfo): Handlers {
-  const v1 = (api: 'client' | 'management') => ({
-    v1: { path: rootOf(api), apiBaseUrls: [`https://${address}${rootOf(api)}`] },
-  })
+/**
+ * Information that needs no session. `announcesOidc`: SDKs that can sign in by OpenID Connect do. wire: some decide by the
+ * capability and some by the path, so there is never one without the other.
+ */
+export function info(address: string, program: ProgramInfo, announcesOidc: boolean): Handlers {
+  const v1 = (path: string) => ({ v1: { path, apiBaseUrls: [`https://${address}${path}`] } })
+  const client = v1(rootOf('client'))
+  const management = v1(rootOf('management'))
   const version = {
-    apiVersions: { edge: v1('client'), 'edge-client': v1('client'), 'edge-management': v1('management') },
+    apiVersions: {
+      edge: client,
+      'edge-client': client,
+      'edge-management': management,
+      ...(announcesOidc && { 'edge-oidc': v1('/oidc') }),
+    },
     ...program,
-    capabilities: ['OIDC_AUTH'],
+    capabilities: announcesOidc ? ['OIDC_AUTH'] : [],
     version: VERSION,
   }
   const versionBody = prepareBody(wrapData(version))
