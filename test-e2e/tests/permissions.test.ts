@@ -62,6 +62,7 @@ const bodies: Readonly<Record<string, () => unknown>> = {
   'POST /posture-response-bulk': () => [],
   'PATCH /posture-checks/{id}': () => ({ typeId: 'DOMAIN', tags: { a: 'b' } }),
   'POST /authenticate/mfa': () => ({ code: '000000' }),
+  'POST /current-api-session/totp-token': () => ({ code: '000000' }),
   'POST /current-identity/mfa': () => undefined,
   'POST /current-identity/mfa/recovery-codes': () => ({ code: '000000' }),
   'POST /current-identity/mfa/verify': () => ({ code: '000000' }),

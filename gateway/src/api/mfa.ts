@@ -10,7 +10,7 @@ import { sendData, sendEmpty } from '../http/envelope.js'
 import { acceptBody, type RequestContext } from '../http/exchange.js'
 import { send } from '../http/send.js'
 import type { Handlers } from './operations.js'
-import { mfaSchema, recoveryCodesSchema } from './wire-schemas.js'
+import { mfaSchema, recoveryCodesSchema, totpTokenSchema } from './wire-schemas.js'
 
 const BASE = './current-identity/mfa'
 const self = { self: { href: BASE } }
@@ -32,11 +32,15 @@ const codeIn = ({ env: { incoming } }: RequestContext, body?: { readonly code?: 
   body?.code ?? incoming.headersDistinct['mfa-validation-code']?.[0] ?? ''
 
 /** The second factor of the caller. Both APIs have these operations. */
-export function mfa({ identity }: Services, sessions: Sessions): Handlers {
+export function mfa({ identity, oidc }: Services, sessions: Sessions): Handlers {
   /** The write may change the state of the session, which this gateway must load again. */
-  const afterWrite = async (c: RequestContext, write: Promise<Written>): Promise<Response> => {
-    await write
+  const written = async <W>(c: RequestContext, write: Promise<W>): Promise<W> => {
+    const result = await write
     sessions.drop(`api-sessions ${sessionOf(c).id}`)
+    return result
+  }
+  const afterWrite = async (c: RequestContext, write: Promise<Written>): Promise<Response> => {
+    await written(c, write)
     return sendEmpty(c)
   }
   const fails = [400, 404]
@@ -45,6 +49,14 @@ export function mfa({ identity }: Services, sessions: Sessions): Handlers {
       loginCode,
       (c, _, body) => afterWrite(c, identity.passMfa(body, callContext(c))),
       { response: { fails: [400, 409] } },
+    ),
+    'POST /current-api-session/totp-token': acceptBody(
+      code,
+      async (c, _, body) => {
+        const { token, issuedAtMs } = await written(c, oidc.createTotpToken(body, callContext(c)))
+        return sendData(c, { token, issuedAt: new Date(issuedAtMs).toISOString() })
+      },
+      { response: { data: totpTokenSchema, envelope: 'totpTokenEnvelope', fails: [400, 409] } },
     ),
     'GET /current-identity/mfa': {
       response: { data: mfaSchema, fails: [404] },

@@ -56,6 +56,20 @@ test('a session certificate comes with its link and what to trust', async () => 
   })
 })
 
+test.each([C, M])('at %s a code of the second factor buys a token that says when', async (api) => {
+  gateway.fakes.instead.set('oidc.createTotpToken', async () => ({
+    token: 'eyJ',
+    issuedAtMs: 1_700_000_000_000,
+  }))
+  const path = `${api}/current-api-session/totp-token`
+  const answer = await post(path, { code: '123456' })
+  const data = { token: 'eyJ', issuedAt: '2023-11-14T22:13:20.000Z' }
+  expect([answer.status, answer.json]).toEqual([200, { data, meta: {} }]) // wire: not 201
+  expect(lastCall('oidc.createTotpToken')?.request).toEqual({ code: '123456' })
+  expect((await post(path, {})).status).toBe(400)
+  expect((await gateway.request(path, { method: 'POST', body: { code: '123456' } })).status).toBe(401)
+})
+
 test('a session certificate is shown without meta', async () => {
   const { json } = await gateway.request(`${C}/current-api-session/certificates/c1`, { token: ALICE })
   expect(json).toMatchObject({ data: { id: 'c1' }, meta: null })

@@ -47,6 +47,8 @@ export const versionSchema = named(
   }),
 )
 
+export const totpTokenSchema = named('totpToken', object({ token: text, issuedAt: time }))
+
 export const specSchema = named('specDetail', object({ ...commonMembers, name: text }))
 
 export const protocolsSchema = named('listProtocols', mapOf(named('protocol', object({ address: text }))))

@@ -58,6 +58,7 @@ const declared = {
   MFA_EXISTS: [409, 'The identity is already enrolled in MFA'],
   MFA_NOT_ENROLLED: [409, 'The identity is not enrolled in MFA'],
   MFA_INVALID_TOKEN: [400, 'The MFA code is invalid'],
+  INVALID_BACKING_TOKEN_TYPE: [400, 'The session was not opened by OpenID Connect'],
   MFA_ENROLLMENT_NOT_STARTED: [404, 'The enrollment in MFA has not been started'],
 
   INVALID_ENROLLMENT_TOKEN: [400, 'The supplied enrollment token is not valid'],

@@ -151,6 +151,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       getTokens: { callers: gateway },
       revokeToken: { callers: gateway, retryable },
       endSession: { callers: gateway, retryable },
+      createTotpToken: { callers: gateway },
     }),
     ...audit,
   ],

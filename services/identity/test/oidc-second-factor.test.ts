@@ -1,12 +1,23 @@
+import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { codeAt } from '../src/domain/second-factor.js'
 import { removeSecondFactor } from '../src/store/second-factors.js'
-import { as, lockWaits, parsed, type Replica, system, type TestIdentity, testIdentity } from './identity.js'
+import {
+  as,
+  lockWaits,
+  login,
+  parsed,
+  type Replica,
+  system,
+  type TestIdentity,
+  testIdentity,
+} from './identity.js'
 import {
   claimsOf,
   client,
   codeRequest,
   type Flow,
+  logIn,
   person,
   policy,
   present,
@@ -225,4 +236,66 @@ test('a verified second factor is not enrolled again by a login', async () => {
   await protectedPerson('enrolled')
   const flow = await begun('enrolled')
   await expect(one.oidc.enrollSecondFactor(refOf(flow), client)).rejects.toMatchObject({ code: 'MFA_EXISTS' })
+})
+
+test('a token says when a code of the app was accepted, and completes the API session', async () => {
+  const { id, secret, recoveryCodes } = await protectedPerson('proving')
+  const flow = await begun('proving')
+  await enter(flow, recoveryCodes[0] ?? '')
+  const apiSessionId = String(claimsOf((await finish(flow)).access_token).z_asid)
+  const caller = as({ identityId: id, apiSessionId })
+  const passedAt = async () =>
+    (
+      await one.db.query<{ at: Date }>(sql`
+        select mfa_passed_at as at from api_session where id = ${apiSessionId}`)
+    ).rows[0]?.at.getTime() ?? 0
+  const before = await passedAt()
+  for (const code of ['000000', '', recoveryCodes[1] ?? ''])
+    await expect(one.oidc.createTotpToken({ code }, caller)).rejects.toMatchObject(invalid)
+
+  const code = codeAt(secret, step())
+  const { token, issuedAtMs, position } = await two.oidc.createTotpToken({ code }, caller)
+  expect(claimsOf(token)).toEqual({
+    iss: 'https://localhost:1280/oidc',
+    sub: id,
+    aud: ['openziti'],
+    iat: issuedAtMs / 1000,
+    exp: issuedAtMs / 1000 + 86_400,
+    jti: expect.any(String),
+    z_asid: apiSessionId,
+    z_t: 't',
+  })
+  expect(position).toMatchObject({ number: expect.any(Number) })
+  expect(await passedAt()).toBeGreaterThan(before)
+  await expect(one.oidc.createTotpToken({ code }, caller)).rejects.toMatchObject(invalid)
+})
+
+test('a token of a second factor is no access token, and its wrong codes are limited', async () => {
+  const { id, secret } = await protectedPerson('guessed')
+  const flow = await begun('guessed')
+  await enter(flow, codeAt(secret, step()))
+  const caller = as({
+    identityId: id,
+    apiSessionId: String(claimsOf((await finish(flow)).access_token).z_asid),
+  })
+  const { token } = await one.oidc.createTotpToken({ code: codeAt(secret, step() + 1) }, caller)
+  await one.oidc.revokeToken({ clientId: 'openziti', token }, client)
+  expect(await refreshed(one, token)).toMatchObject({ error: 'invalid_grant' })
+  const guess = () => one.oidc.createTotpToken({ code: '000000' }, caller).catch((err: unknown) => err)
+  let refused: unknown
+  for (let n = 0; n < 11; n++) refused = await guess()
+  expect(refused).toMatchObject({ code: 'SERVER_TOO_MANY_REQUESTS' })
+})
+
+test('only an API session of access tokens of an owner of a factor gets such a token', async () => {
+  const id = await person(one, 'plain')
+  const session = await one.identity.authenticate(
+    login({ username: 'plain', password: 'right-one' }),
+    system(),
+  )
+  const ask = (apiSessionId: string) =>
+    one.oidc.createTotpToken({ code: '000000' }, as({ identityId: id, apiSessionId }))
+  await expect(ask(session.id)).rejects.toMatchObject({ code: 'INVALID_BACKING_TOKEN_TYPE' })
+  const apiSessionId = String(claimsOf((await logIn(one, 'plain')).access_token).z_asid)
+  await expect(ask(apiSessionId)).rejects.toMatchObject({ code: 'MFA_NOT_ENROLLED' })
 })

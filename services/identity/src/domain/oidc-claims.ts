@@ -90,6 +90,25 @@ export const refreshClaims = (
   { refreshSeconds }: TokenLifetimes,
 ): Claims & { readonly jti: string } => ({ ...bearer(facts, now, refreshSeconds, 'r'), jti: randomUUID() })
 
+/**
+ * For routers, as a posture response: the second factor was passed when the token was issued. differs: it expires, because
+ * its key does; clients present it to each router that they connect to.
+ */
+export const totpClaims = (
+  { issuer, identityId, apiSessionId }: Pick<TokenFacts, 'issuer' | 'identityId' | 'apiSessionId'>,
+  now: number,
+  { refreshSeconds }: TokenLifetimes,
+): Claims => ({
+  iss: issuer,
+  sub: identityId,
+  aud: ['openziti'],
+  iat: now,
+  exp: now + refreshSeconds,
+  jti: randomUUID(),
+  z_asid: apiSessionId,
+  z_t: 't',
+})
+
 /** wire: id tokens have no `z_asid`. Without at_hash, which is added when it is signed. `code`: redeemed for it. */
 export const idClaims = (
   facts: TokenFacts,

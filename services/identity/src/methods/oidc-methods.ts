@@ -13,17 +13,18 @@ import { newId } from '@overlay/store/kind-store'
 import { isComplete, missingOf } from '../domain/oidc-login.js'
 import { newSecondFactor } from '../domain/second-factor.js'
 import { guessOf, refuseLogin } from '../login/refusals.js'
-import { unverifiedFactor, verifiedFactor } from '../mfa/codes.js'
+import { enrolledFactor, unverifiedFactor, verifiedFactor } from '../mfa/codes.js'
 import { asIdentity, endSessionOf } from '../oidc/end-session.js'
 import { findLogin, isIdentified, loginState, useLoginCode } from '../oidc/login-steps.js'
 import type { OidcDeps } from '../oidc/oidc-deps.js'
 import { redeemCode } from '../oidc/redeem-code.js'
 import { exchange, refresh } from '../oidc/renew.js'
 import { OauthFailure } from '../oidc/token-answers.js'
+import { isBearerSession } from '../store/oidc-grants.js'
 import { finishLogin as finish, insertLogin } from '../store/oidc-logins.js'
 import { insertSecondFactor, lockSecondFactor, removeSecondFactor } from '../store/second-factors.js'
 import { presentCredential } from './present-credential.js'
-import { secondFactorMethods } from './second-factor-methods.js'
+import { passWithCode, secondFactorMethods } from './second-factor-methods.js'
 
 /** Logins by OpenID Connect: the steps of a login, and its tokens. */
 export function oidcMethods(deps: OidcDeps) {
@@ -132,6 +133,17 @@ export function oidcMethods(deps: OidcDeps) {
       const position = await endSessionOf(deps, claims, context)
       return { clientId: claims.clientId, error: undefined, position }
     },
+
+    /** wire: only codes of the app. The token is signed after the code is used: signing costs more than the check. */
+    async createTotpToken({ code }, context) {
+      const { caller } = context
+      if (!(await isBearerSession(changeLog.db, caller.apiSessionId)))
+        throw new Fault('INVALID_BACKING_TOKEN_TYPE')
+      const use = { code, accepted: 'app', requires: enrolledFactor } as const
+      const { position, policy } = await passWithCode(deps, use, context)
+      return { ...(await deps.tokens.issueTotp(caller, context)), position, policy }
+    },
+
     presentCredential: presentCredential(deps),
   } satisfies Methods<OidcServiceService>
 }

@@ -4,7 +4,14 @@ import { forgetWrongGuesses } from '@overlay/store/guesses'
 import { newId } from '@overlay/store/kind-store'
 import type { CredentialDeps } from '../credentials/credential-deps.js'
 import { newRecoveryCodes, newSecondFactor, provisioningUrl } from '../domain/second-factor.js'
-import { enrolledFactor, factorOf, unverifiedFactor, verifiedFactor, writeWithCode } from '../mfa/codes.js'
+import {
+  enrolledFactor,
+  factorOf,
+  type UsedCode,
+  unverifiedFactor,
+  verifiedFactor,
+  writeWithCode,
+} from '../mfa/codes.js'
 import { touchIdentity } from '../store/identities.js'
 import {
   completeSession,
@@ -61,13 +68,7 @@ export function secondFactorMethods(deps: SecondFactorDeps) {
 
     /** Completes the API session of the caller by a code. */
     async passMfa({ code }, context) {
-      const use = { code, accepted: 'any', requires: enrolledFactor } as const
-      const { stored, position } = await writeWithCode(deps, context, use, async (tx, factor, save) => [
-        ...(await completeSession(tx, context.caller.apiSessionId)),
-        await save(factor),
-      ])
-      await deps.credentialFeed.deliver()
-      return shownByPolicy(deps, { id: stored.id, position }, context)
+      return passWithCode(deps, { code, accepted: 'any', requires: enrolledFactor }, context)
     },
 
     /** The unused recovery codes of the caller, for a code of the app. */
@@ -113,6 +114,20 @@ export function secondFactorMethods(deps: SecondFactorDeps) {
       return shownByPolicy(deps, { id, position }, context, 'sessions')
     },
   } satisfies Partial<Methods<IdentityServiceService>>
+}
+
+/** Completes the API session of the caller by a code. */
+export async function passWithCode(
+  deps: Pick<SecondFactorDeps, 'credentialFeed' | 'waitForFollowers'> & Parameters<typeof writeWithCode>[0],
+  use: UsedCode,
+  context: Context,
+): Promise<FactorWritten> {
+  const { stored, position } = await writeWithCode(deps, context, use, async (tx, factor, save) => [
+    ...(await completeSession(tx, context.caller.apiSessionId)),
+    await save(factor),
+  ])
+  await deps.credentialFeed.deliver()
+  return shownByPolicy(deps, { id: stored.id, position }, context)
 }
 
 type FactorWritten = Awaited<ReturnType<Methods<IdentityServiceService>['passMfa']>>

@@ -6,10 +6,12 @@ import { compactVerify, errors } from 'jose'
 import type { Logger } from 'pino'
 import {
   accessClaims,
+  type Claims,
   idClaims,
   refreshClaims,
   type TokenFacts,
   type TokenLifetimes,
+  totpClaims,
 } from '../domain/oidc-claims.js'
 import { READ_TOKEN_KEYS_MS, TOKEN_KEYS_MS } from '../limits.js'
 
@@ -58,6 +60,11 @@ export type TokenClaims = BearerClaims | IdClaims
 
 export interface Tokens {
   issue(facts: TokenFacts, selection: TokenSelection, context: Context): Promise<IssuedTokens>
+  /** A token that says that the second factor has just been passed. */
+  issueTotp(
+    session: Pick<TokenFacts, 'identityId' | 'apiSessionId'>,
+    context: Context,
+  ): Promise<{ readonly token: string; readonly issuedAtMs: number }>
   /** Undefined: it is no token of this provider. */
   read(token: string): Promise<TokenClaims | undefined>
   /** The keys may have changed. */
@@ -78,6 +85,13 @@ export function openTokens({ issuer, lifetimes, pki, log }: TokenOptions): Token
   const context = () => ownContext(AbortSignal.timeout(READ_TOKEN_KEYS_MS))
   const keys = openTokenKeys({ pki, context, log, maxAgeMs: TOKEN_KEYS_MS })
 
+  async function sign(wanted: readonly Claims[], addsHash: boolean, context: Context): Promise<string[]> {
+    const claims = wanted.map((one) => Buffer.from(JSON.stringify(one)))
+    const { tokens } = await pki.signTokens({ claims, addsHash }, context)
+    if (tokens.length !== claims.length) throw new Error('fewer tokens than claims')
+    return tokens
+  }
+
   return {
     reloadKeys: keys.reload,
     async issue(facts, selection, context) {
@@ -90,15 +104,19 @@ export function openTokens({ issuer, lifetimes, pki, log }: TokenOptions): Token
         ...(selection.access && selection.refresh && { refresh: forRefresh }),
         ...(selection.id && { id: idClaims(facts, now, lifetimes, code) }),
       }
-      const claims = Object.values(wanted).map((one) => Buffer.from(JSON.stringify(one)))
-      const { tokens } = await pki.signTokens({ claims, addsHash: selection.access && selection.id }, context)
-      if (tokens.length !== claims.length) throw new Error('fewer tokens than claims')
+      const tokens = await sign(Object.values(wanted), selection.access && selection.id, context)
       return {
         ...Object.fromEntries(Object.keys(wanted).map((name, i) => [name, tokens[i]])),
         jti: forRefresh.jti,
         accessExpiresAt: now + lifetimes.accessSeconds,
         refreshExpiresAt: now + lifetimes.refreshSeconds,
       }
+    },
+
+    async issueTotp(session, context) {
+      const now = Math.floor(Date.now() / 1000)
+      const [token = ''] = await sign([totpClaims({ issuer, ...session }, now, lifetimes)], false, context)
+      return { token, issuedAtMs: now * 1000 }
     },
 
     async read(token) {

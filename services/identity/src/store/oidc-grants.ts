@@ -84,6 +84,15 @@ export function boundTo({
   }
 }
 
+/** Whether its clients present access tokens. */
+export async function isBearerSession(db: Db, apiSessionId: string): Promise<boolean> {
+  const { rows } = await db.query(
+    sql`select from api_session where id = ${apiSessionId} and client_id is not null`,
+    'is-bearer-session',
+  )
+  return rows.length === 1
+}
+
 /** How a refresh token is used: a refresh replaces it, an exchange does not. */
 export type Use = 'replace' | 'keep'
 

@@ -147,6 +147,22 @@ export interface EndSessionResponse {
   position: Position | undefined;
 }
 
+export interface CreateTotpTokenRequest {
+  /** of the app */
+  code: string;
+}
+
+export interface TotpToken {
+  token: string;
+  issuedAtMs: number;
+  /** of identity */
+  position:
+    | Position
+    | undefined;
+  /** has what it means for posture checks; absent: policy was late */
+  policy: Position | undefined;
+}
+
 function createBaseStartLoginRequest(): StartLoginRequest {
   return { clientId: "", redirectUri: "", scopes: [], state: "", nonce: "", codeChallenge: "", configTypes: [] };
 }
@@ -1809,6 +1825,198 @@ export const EndSessionResponse: MessageFns<EndSessionResponse> = {
   },
 };
 
+function createBaseCreateTotpTokenRequest(): CreateTotpTokenRequest {
+  return { code: "" };
+}
+
+export const CreateTotpTokenRequest: MessageFns<CreateTotpTokenRequest> = {
+  encode(message: CreateTotpTokenRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.code !== "") {
+      writer.uint32(10).string(message.code);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CreateTotpTokenRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCreateTotpTokenRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.code = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): CreateTotpTokenRequest {
+    return { code: isSet(object.code) ? globalThis.String(object.code) : "" };
+  },
+
+  toJSON(message: CreateTotpTokenRequest): unknown {
+    const obj: any = {};
+    if (message.code !== "") {
+      obj.code = message.code;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<CreateTotpTokenRequest>, I>>(base?: I): CreateTotpTokenRequest {
+    return CreateTotpTokenRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CreateTotpTokenRequest>, I>>(object: I): CreateTotpTokenRequest {
+    const message = createBaseCreateTotpTokenRequest();
+    message.code = object.code ?? "";
+    return message;
+  },
+};
+
+function createBaseTotpToken(): TotpToken {
+  return { token: "", issuedAtMs: 0, position: undefined, policy: undefined };
+}
+
+export const TotpToken: MessageFns<TotpToken> = {
+  encode(message: TotpToken, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.token !== "") {
+      writer.uint32(10).string(message.token);
+    }
+    if (message.issuedAtMs !== 0) {
+      writer.uint32(16).int64(message.issuedAtMs);
+    }
+    if (message.position !== undefined) {
+      Position.encode(message.position, writer.uint32(26).fork()).join();
+    }
+    if (message.policy !== undefined) {
+      Position.encode(message.policy, writer.uint32(34).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TotpToken {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTotpToken();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.token = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.issuedAtMs = longToNumber(reader.int64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.position = Position.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.policy = Position.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): TotpToken {
+    return {
+      token: isSet(object.token) ? globalThis.String(object.token) : "",
+      issuedAtMs: isSet(object.issuedAtMs)
+        ? globalThis.Number(object.issuedAtMs)
+        : isSet(object.issued_at_ms)
+        ? globalThis.Number(object.issued_at_ms)
+        : 0,
+      position: isSet(object.position) ? Position.fromJSON(object.position) : undefined,
+      policy: isSet(object.policy) ? Position.fromJSON(object.policy) : undefined,
+    };
+  },
+
+  toJSON(message: TotpToken): unknown {
+    const obj: any = {};
+    if (message.token !== "") {
+      obj.token = message.token;
+    }
+    if (message.issuedAtMs !== 0) {
+      obj.issuedAtMs = Math.round(message.issuedAtMs);
+    }
+    if (message.position !== undefined) {
+      obj.position = Position.toJSON(message.position);
+    }
+    if (message.policy !== undefined) {
+      obj.policy = Position.toJSON(message.policy);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<TotpToken>, I>>(base?: I): TotpToken {
+    return TotpToken.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<TotpToken>, I>>(object: I): TotpToken {
+    const message = createBaseTotpToken();
+    message.token = object.token ?? "";
+    message.issuedAtMs = object.issuedAtMs ?? 0;
+    message.position = (object.position !== undefined && object.position !== null)
+      ? Position.fromPartial(object.position)
+      : undefined;
+    message.policy = (object.policy !== undefined && object.policy !== null)
+      ? Position.fromPartial(object.policy)
+      : undefined;
+    return message;
+  },
+};
+
 export type OidcServiceService = typeof OidcServiceService;
 export const OidcServiceService = {
   /** Opens a login for an authorization request, which the gateway has checked. */
@@ -1918,6 +2126,17 @@ export const OidcServiceService = {
     responseSerialize: (value: EndSessionResponse): Buffer => Buffer.from(EndSessionResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): EndSessionResponse => EndSessionResponse.decode(value),
   },
+  /** A token for routers that says when the caller passed its second factor. Completes the API session, as PassMfa does. */
+  createTotpToken: {
+    path: "/overlay.oidc.v1.OidcService/CreateTotpToken" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: CreateTotpTokenRequest): Buffer =>
+      Buffer.from(CreateTotpTokenRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): CreateTotpTokenRequest => CreateTotpTokenRequest.decode(value),
+    responseSerialize: (value: TotpToken): Buffer => Buffer.from(TotpToken.encode(value).finish()),
+    responseDeserialize: (value: Buffer): TotpToken => TotpToken.decode(value),
+  },
 } as const;
 
 export interface OidcServiceServer extends UntypedServiceImplementation {
@@ -1947,6 +2166,8 @@ export interface OidcServiceServer extends UntypedServiceImplementation {
   revokeToken: handleUnaryCall<RevokeTokenRequest, RevokeTokenResponse>;
   /** Ends the API session of an id token, which may have expired. Succeeds if the session has ended before. */
   endSession: handleUnaryCall<EndSessionRequest, EndSessionResponse>;
+  /** A token for routers that says when the caller passed its second factor. Completes the API session, as PassMfa does. */
+  createTotpToken: handleUnaryCall<CreateTotpTokenRequest, TotpToken>;
 }
 
 export interface OidcServiceClient extends Client {
@@ -2110,6 +2331,22 @@ export interface OidcServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: EndSessionResponse) => void,
   ): ClientUnaryCall;
+  /** A token for routers that says when the caller passed its second factor. Completes the API session, as PassMfa does. */
+  createTotpToken(
+    request: CreateTotpTokenRequest,
+    callback: (error: ServiceError | null, response: TotpToken) => void,
+  ): ClientUnaryCall;
+  createTotpToken(
+    request: CreateTotpTokenRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: TotpToken) => void,
+  ): ClientUnaryCall;
+  createTotpToken(
+    request: CreateTotpTokenRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: TotpToken) => void,
+  ): ClientUnaryCall;
 }
 
 export const OidcServiceClient = makeGenericClientConstructor(
@@ -2141,6 +2378,17 @@ type DeepPartial<T> = T extends Builtin ? T
 type KeysOfUnion<T> = T extends T ? keyof T : never;
 type Exact<P, I extends P> = P extends Builtin ? P
   : P & { [K in keyof P]: Exact<P[K], I[K]> } & { [K in Exclude<keyof I, KeysOfUnion<P>>]: never };
+
+function longToNumber(int64: { toString(): string }): number {
+  const num = globalThis.Number(int64.toString());
+  if (num > globalThis.Number.MAX_SAFE_INTEGER) {
+    throw new globalThis.Error("Value is larger than Number.MAX_SAFE_INTEGER");
+  }
+  if (num < globalThis.Number.MIN_SAFE_INTEGER) {
+    throw new globalThis.Error("Value is smaller than Number.MIN_SAFE_INTEGER");
+  }
+  return num;
+}
 
 function isSet(value: any): boolean {
   return value !== null && value !== undefined;
