@@ -89,6 +89,18 @@ test('an administrator receives the events of its subscriptions, and no others',
   expect(await stream.next()).toEqual({ type: 'circuit', event: deleted })
 })
 
+test('newer clients name events by their type', async () => {
+  const stream = await openStream()
+  await stream.ask(STREAM_EVENTS_REQUEST, subscribe('circuit', 'alert'))
+  const circuit = { namespace: 'fabric.circuits', event_type: 'created', circuit_id: 'c1' }
+  const alert = { namespace: 'alert', alert_source_id: 'r1' }
+  gateway.fakes.emit({ namespace: 'fabric.routers', event_type: 'router-online' })
+  gateway.fakes.emit(circuit)
+  gateway.fakes.emit(alert)
+  expect(await stream.next()).toEqual({ type: 'circuit', event: circuit })
+  expect(await stream.next()).toEqual({ type: 'alert', event: alert })
+})
+
 test('counts of entities come at once, and in the interval of the request', async () => {
   const stream = await openStream()
   await stream.ask(

@@ -15,6 +15,8 @@ export interface Subscriptions {
 
 /** wire: header 10 of an event, by namespace. */
 const eventTypes: Readonly<Record<string, string>> = {
+  alert: 'alert',
+  connect: 'connect',
   'edge.apiSessions': 'apiSession',
   'edge.entityCounts': 'entityCount',
   'edge.sessions': 'session',
@@ -28,6 +30,14 @@ const eventTypes: Readonly<Record<string, string>> = {
   metrics: 'metrics',
   services: 'service',
 }
+
+/** wire: newer clients subscribe to `circuit` where older ones name the namespace. Undefined: there is no such event. */
+const namespaces: ReadonlyMap<string, string> = new Map(
+  Object.entries(eventTypes).flatMap(([namespace, type]) => [
+    [type, namespace],
+    [namespace, namespace],
+  ]),
+)
 
 export const eventTypeOf = (namespace: string): string => eventTypes[namespace] ?? namespace
 
@@ -49,9 +59,10 @@ export function subscriptionsOf(body: Buffer): Subscriptions {
   let countsEveryMs: number | undefined
   for (const subscription of subscriptions) {
     const { type, options } = (subscription ?? {}) as { type?: unknown; options?: Options }
-    if (typeof type !== 'string' || !Object.hasOwn(eventTypes, type)) continue
-    if (type === 'edge.entityCounts') countsEveryMs = intervalOf(options?.interval)
-    else events.set(type, union(events.get(type), includedTypes(type, options?.include)))
+    const namespace = typeof type === 'string' ? namespaces.get(type) : undefined
+    if (namespace === undefined) continue
+    if (namespace === 'edge.entityCounts') countsEveryMs = intervalOf(options?.interval)
+    else events.set(namespace, union(events.get(namespace), includedTypes(namespace, options?.include)))
   }
   return { events, countsEveryMs }
 }

@@ -26,6 +26,12 @@ export const ctrlType = {
   validateTerminatorsV2Response: 1042,
   decommissionRouter: 1043,
   peerStateChanges: 1050,
+  /** Answered by a result. */
+  updateRouterInterfaces: 1052,
+  linkState: 1053,
+  alerts: 1054,
+  /** Body: LinkListeners, as in the hello. */
+  linkListeners: 1056,
 } as const
 
 /** Content types of messages about API sessions, sessions and tunnelers. */
@@ -80,6 +86,7 @@ export const edgeType = {
   tunnelHealthEvent: 20412,
   createTunnelTerminatorV2: 20413,
   createTunnelTerminatorV2Response: 20414,
+  connectEvents: 20415,
 } as const
 
 // The same keys have other meanings on other types.

@@ -1,6 +1,6 @@
 import { defineEntity } from './kernel/entity.js'
 import { field } from './kernel/field.js'
-import { listOf, named, object, reference } from './kernel/schema.js'
+import { listOf, named, object, reference, texts } from './kernel/schema.js'
 
 // Collections of the fabric API alone. Their rows are views of what routers report, and cannot be created.
 
@@ -23,7 +23,10 @@ export const link = defineEntity({
     cost: field.integer({ write: '---' }),
     iteration: field.integer({ write: '---' }),
   },
-  shows: { always: { sourceRouter: reference, destRouter: reference } },
+  shows: {
+    always: { sourceRouter: reference, destRouter: reference },
+    sometimes: { connections: listOf(named('linkConnection', object(texts('type', 'source', 'dest')))) },
+  },
 })
 
 /** A connection of a client to a terminator over one or more routers. */

@@ -15,6 +15,7 @@ import { type ControlCore, type ControlOwners, openTraffic, type Traffic } from 
 import { type LinkAdministration, linksConcern } from './links/links-concern.js'
 import { openTopology } from './links/topology.js'
 import { openRouterMessages } from './relay/router-messages.js'
+import { routerReports } from './reports/router-reports.js'
 import { openPresence } from './routers/presence.js'
 import type { RouterDirectory } from './routers/router-directory.js'
 import { routerEvents } from './routers/router-events.js'
@@ -92,7 +93,13 @@ export async function openControl(options: ControlOptions): Promise<Control> {
   const leaveLink = traffic?.circuits.leaveLink ?? (async () => undefined)
   const links = opening.use(linksConcern({ ...shared, topology, routers: directory, leaveLink }))
   const extension = certificates ? [extendEnrollment({ certificates, directory, log })] : []
-  const concerns: readonly Concern[] = [status, links, ...extension, ...(traffic?.concerns ?? [])]
+  const concerns: readonly Concern[] = [
+    status,
+    links,
+    routerReports({ ...shared, db, controllerId }),
+    ...extension,
+    ...(traffic?.concerns ?? []),
+  ]
   const acceptor = openAcceptor({
     controllerId,
     directory,

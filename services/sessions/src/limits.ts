@@ -23,6 +23,8 @@ export const MAX_SECRET_BYTES = 64
 export const SECRET_BYTES = 16
 /** Routers whose refusals are remembered, so that each is logged once. Above the number of routers of a replica. */
 export const MOST_REFUSED = 20_000
+/** Bytes of the link listeners of a router. The limit of the headers of a hello. */
+export const LISTENER_BYTES = 16_384
 /** Listeners of a router. Of those for clients, more are not stored; a router with more for links is refused. */
 export const MOST_LISTENERS = 100
 /** Characters of a text or id that a router reports. */
@@ -47,6 +49,8 @@ export const LIST_BYTES = 4 * 1024 * 1024
 export const MOST_READS = 150_000
 /** Protobuf reads of metrics. All metrics of a router with 3,000 links take 240,000 reads, some 12 ms. */
 export const METRICS_READS = 300_000
+/** Protobuf reads of connected identities. All those of a router with 60,000 take 420,000 reads, some 30 ms. */
+export const CONNECT_READS = 450_000
 /** Protobuf reads per unit of the work budget. A unit is about a microsecond. */
 export const READS_PER_UNIT = 8
 /** Units of the work budget for each entity that a message is about. */
@@ -61,6 +65,26 @@ export const UNITS_PER_SECOND = 200_000
 export const BURST_UNITS = 20_000
 /** Work budgets in memory, above which full ones are dropped. Above the number of routers of a replica. */
 export const MOST_BUDGETS = 20_000
+
+/** Network interfaces of a router that are stored, and addresses of each. */
+export const MOST_INTERFACES = 100
+export const LONGEST_ADDRESS_LIST = 100
+/** Units of the work budget for a report that changes a row: a router sends few in an hour. */
+export const UNITS_PER_REPORT = 2000
+/** Alerts of one message that become events, and details and related entities of each. */
+export const MOST_ALERTS = 100
+export const MOST_ALERT_MEMBERS = 20
+/** Connections that a link shows. */
+export const MOST_LINK_CONNECTIONS = 20
+/** Identities that one router reports as connected. */
+export const MOST_CONNECTED = 200_000
+/** Characters of the id of an identity that a router reports. */
+export const MAX_IDENTITY_ID_LENGTH = 64
+/** Identities of one report whose connections become events, and connections of each. */
+export const MOST_CONNECT_EVENTS = 500
+export const MOST_CONNECT_DETAILS = 4
+/** Milliseconds between two reports of identities that are connected. With ACTIVITY_GATHER_MS below CONNECTED_SECONDS. */
+export const CONNECTED_REPORT_MS = 30_000
 
 // Presence and messages between replicas
 /** Milliseconds of the lease of a replica, renewed at a third of it. A replica that dies is dropped after it. */

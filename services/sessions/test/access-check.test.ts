@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import {
   ApiSessionHeartbeat,
   ApiSessionRemoved,
+  ConnectEvents,
   edgeType,
   SessionRemoved,
   ValidateSessionsRequest,
@@ -14,7 +15,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { AccessClaim } from '../src/domain/router-access.js'
 import { connectedIdentities } from '../src/store/identity-connection.js'
 import { endManySessions, endSessions } from '../src/store/session.js'
-import { fakeIdentity, startAccess, type TestAccessOptions, type TestRouter, testRouter } from './access.js'
+import {
+  fakeGrants,
+  fakeIdentity,
+  startAccess,
+  type TestAccessOptions,
+  type TestRouter,
+  testRouter,
+} from './access.js'
 import { startStore } from './store.js'
 
 let store: Awaited<ReturnType<typeof startStore>>
@@ -26,10 +34,14 @@ afterAll(() => store[Symbol.asyncDispose]())
 async function startReplica(
   common: Readonly<Record<string, readonly string[]>> = {},
   onReport?: TestAccessOptions['onReport'],
+  grants?: TestAccessOptions['grants'],
 ) {
   const identity = fakeIdentity()
   const commonRouters = (identityId: string, serviceId: string) => common[`${identityId} ${serviceId}`] ?? []
-  const access = await startAccess(store.changeLog, { bus: noBus, identity, commonRouters, onReport })
+  const access = await startAccess(store.changeLog, {
+    ...{ bus: noBus, identity, commonRouters, onReport },
+    ...(grants && { grants }),
+  })
   return { identity, access, [Symbol.asyncDispose]: () => access[Symbol.asyncDispose]() }
 }
 
@@ -216,6 +228,48 @@ test('a heartbeat keeps API sessions, connects their identities, and ends unknow
   }
   expect(removedOf(router)).toEqual(['unknown'])
   expect(await connectedIdentities(store.changeLog.db, [name])).toEqual(new Set([name]))
+})
+
+const connects = (fullState: boolean, events: Readonly<Record<string, boolean>>) => ({
+  type: edgeType.connectEvents,
+  body: ConnectEvents.encode({
+    events: Object.entries(events).map(([identityId, isConnected]) => ({
+      ...{ identityId, isConnected },
+      connectTimes: isConnected
+        ? [{ connectTime: 1000n, srcAddr: '10.0.0.2:7', dstAddr: '10.0.0.1:3022' }]
+        : [],
+    })),
+    fullState,
+  }).finish(),
+})
+
+test('identities that a router reports as connected are, until it reports that they have left', async () => {
+  const grants = fakeGrants((identityId) => (identityId === 'mallory' ? ['r2'] : ['r1']))
+  await using replica = await startReplica({}, undefined, grants)
+  const router = testRouter('r1')
+  const { access, identity } = replica
+  const logins = ['alice', 'bob', 'mallory'].map((name) => identity.login(name, 'one'))
+  await access.connect(router)
+  const { apiSessions } = access.concern
+  await expect
+    .poll(() => logins.every(({ id }) => apiSessions.byId(id) && access.synced.has('r1')))
+    .toBe(true)
+  const { connectedIdentities: reported } = access.concern
+  await access.receive(router, connects(true, { alice: true, mallory: true, nobody: true }))
+  await access.receive(router, connects(false, { bob: true, nobody: false }))
+  await expect.poll(() => access.connected.toSorted()).toEqual(['alice', 'bob'])
+  expect([...(reported.of('r1') ?? [])]).toEqual(['alice', 'mallory', 'bob'])
+  expect(access.events).toEqual([
+    {
+      ...{ namespace: 'connect', event_src_id: 'c1', timestamp: '1970-01-01T00:00:01.000Z' },
+      ...{ src_type: 'identity', src_id: 'bob', src_addr: '10.0.0.2:7' },
+      ...{ dst_type: 'router', dst_id: 'r1', dst_addr: '10.0.0.1:3022' },
+    },
+  ])
+  await access.receive(router, connects(true, { bob: true }))
+  expect([...(reported.of('r1') ?? [])]).toEqual(['bob'])
+  await access.concern.disconnected?.(router)
+  expect(reported.of('r1')).toBeUndefined()
 })
 
 test('connections that identity does not take are reported again, and uses are marked all the same', async () => {

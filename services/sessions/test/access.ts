@@ -11,7 +11,7 @@ import {
 } from '@overlay/channel'
 import { openAlarm } from '@overlay/process/async'
 import { type Change, Fault, type Position, type Positions } from '@overlay/rpc'
-import type { Bus, ChangeLog, Source } from '@overlay/store/change-log'
+import type { Bus, ChangeLog, FabricEvent, Source } from '@overlay/store/change-log'
 import { newId } from '@overlay/store/kind-store'
 import { type AccessConcern, type AccessDeps, accessConcern } from '../src/access/access-concern.js'
 import type { RouterChannel } from '../src/channel/router-channel.js'
@@ -243,6 +243,7 @@ export interface TestAccess extends AsyncDisposable {
   readonly markedTokens: string[]
   /** Ids of identities that identity has been told are connected. */
   readonly connected: string[]
+  readonly events: readonly FabricEvent[]
   connect(router: TestRouter): Promise<void>
   receive(router: TestRouter, message: Outgoing): Promise<void>
 }
@@ -263,6 +264,7 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
   const marked: string[] = []
   const markedTokens: string[] = []
   const connected: string[] = []
+  const events: FabricEvent[] = []
   const { bus, identity, commonRouters = () => [], onReport, grants = fakeGrants() } = options
   const concern = await accessConcern({
     bus,
@@ -300,6 +302,8 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
     },
     heads: async () => ({}),
     gatherMs: 20,
+    controllerId: 'c1',
+    events: { emit: (event) => void events.push(event) },
   })
   const message = (outgoing: Outgoing): Message => {
     const decoder = frameDecoder()
@@ -314,6 +318,7 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
     marked,
     markedTokens,
     connected,
+    events,
     async connect(router) {
       await concern.connected?.(router)
     },

@@ -3,9 +3,11 @@ import { readFileSync } from 'node:fs'
 import { duplexPair } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
+  Alerts,
   type Channel,
   CircuitConfirmation,
   ClientHello,
+  ConnectEvents,
   ctrlType,
   edgeType,
   Fault,
@@ -15,6 +17,7 @@ import {
   openChannel,
   RemoveFabricTerminatorsRequest,
   RouterLinks,
+  UpdateRouterInterfaces,
   ValidateSessionsRequest,
   ValidateTerminatorsV2Response,
 } from '@overlay/channel'
@@ -60,7 +63,7 @@ async function startNetwork() {
   const position = { timeline: 'a', number: 1 }
   const grants = fakeGrants(() => ['r1'])
   const traffic = await openTraffic(
-    { ...control, controllerId: 'c1', topology },
+    { ...control, controllerId: 'c1', topology, linkUnknown: async () => undefined },
     {
       identity: {
         source: fakeIdentity().source,
@@ -325,6 +328,48 @@ test.each<[string, number, () => Uint8Array]>([
     'listeners',
     edgeType.clientHello,
     () => ClientHello.encode(ClientHello.fromPartial({ listeners: many(3000).map(listener) })).finish(),
+  ],
+  [
+    'connected identities',
+    edgeType.connectEvents,
+    () => {
+      const connectTimes = [{ connectTime: 1n, srcAddr: '192.168.100.100:60000', dstAddr: '10.0.0.1:3022' }]
+      const events = many(45_000).map((identityId) => ({ identityId, isConnected: true, connectTimes }))
+      return ConnectEvents.encode({ events, fullState: true }).finish()
+    },
+  ],
+  [
+    'identities that connect',
+    edgeType.connectEvents,
+    () => {
+      const connectTimes = [{ connectTime: 1n, srcAddr: '192.168.100.100:60000', dstAddr: '10.0.0.1:3022' }]
+      const events = many(45_000).map((identityId) => ({ identityId, isConnected: true, connectTimes }))
+      return ConnectEvents.encode({ events, fullState: false }).finish()
+    },
+  ],
+  [
+    'interfaces',
+    ctrlType.updateRouterInterfaces,
+    () => {
+      const numbers = { mtu: 1500n, index: 1n, flags: 51n }
+      const addresses = many(300)
+      const interfaces = many(80).map((name) => ({ name, hardwareAddress: 'aa:bb', ...numbers, addresses }))
+      return UpdateRouterInterfaces.encode({ interfaces }).finish()
+    },
+  ],
+  [
+    'alerts',
+    ctrlType.alerts,
+    () => {
+      const texts = { sourceType: 'self', sourceId: '', severity: 'error', message: 'x'.repeat(400) }
+      const alert = {
+        ...texts,
+        timestamp: 1n,
+        details: many(20),
+        relatedEntities: new Map([['self', 'self']]),
+      }
+      return Alerts.encode({ alerts: Array.from({ length: 300 }, () => alert) }).finish()
+    },
   ],
 ])('%s do not stop the event loop for long', { timeout: 120_000 }, async (_what, type, encode) => {
   const body = encode()

@@ -1,8 +1,8 @@
 import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
-import { flag, integer, mapOf, text } from '../kernel/schema.js'
+import { flag, integer, listOf, mapOf, text } from '../kernel/schema.js'
 import { CLIENT_ROUTERS } from '../limits.js'
-import { routerEnrollmentMembers, versionInfo } from './transit-router.js'
+import { networkInterface, routerEnrollmentMembers, versionInfo } from './transit-router.js'
 
 const connection = {
   hostname: text,
@@ -64,7 +64,7 @@ export const edgeRouter = defineEntity({
   },
   shows: {
     always: { ...connection, versionInfo },
-    sometimes: { ...routerEnrollmentMembers, fingerprint: text },
+    sometimes: { ...routerEnrollmentMembers, fingerprint: text, interfaces: listOf(networkInterface) },
     clients: {
       title: 'currentIdentityEdgeRouterDetail',
       members: ['appData', ...Object.keys(commonRouterMembers)],

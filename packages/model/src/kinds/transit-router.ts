@@ -2,11 +2,13 @@ import { defineEntity } from '../kernel/entity.js'
 import { field } from '../kernel/field.js'
 import {
   flag,
+  integer,
   listOf,
   type NoMembers,
   named,
   object,
   orNull,
+  type SchemaValue,
   type Shown,
   text,
   texts,
@@ -30,6 +32,24 @@ export const versionInfo = named(
 
 /** Where other routers reach a router. */
 export const routerListener = named('routerListener', object(texts('address', 'protocol')))
+
+/** A network interface of a router's host. wire: `addresses` is null if it has none. */
+export const networkInterface = named(
+  'interface',
+  object({
+    ...texts('name', 'hardwareAddress'),
+    mtu: integer,
+    index: integer,
+    addresses: orNull(listOf(text)),
+    isUp: flag,
+    isBroadcast: flag,
+    isLoopback: flag,
+    isMulticast: flag,
+    isRunning: flag,
+  }),
+)
+
+export type NetworkInterface = SchemaValue<typeof networkInterface>
 
 /** A router that carries traffic between others. wire: lists of transit routers contain edge routers, too. */
 export const transitRouter = defineEntity({
@@ -55,7 +75,7 @@ export const transitRouter = defineEntity({
   },
   shows: {
     always: { isOnline: flag },
-    sometimes: routerEnrollmentMembers,
+    sometimes: { ...routerEnrollmentMembers, interfaces: listOf(networkInterface) },
     fabric: { listenerAddresses: listOf(routerListener), versionInfo },
   },
   published: { title: 'router' },

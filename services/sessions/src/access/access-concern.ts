@@ -10,7 +10,7 @@ import {
 import { boundedPerSource, LINE_LIMITS } from '@overlay/process'
 import { fairQueue, pagesOf, runPeriodically } from '@overlay/process/async'
 import type { Methods, PolicyServiceService, Positions } from '@overlay/rpc'
-import type { Bus, ChangeLog, Source } from '@overlay/store/change-log'
+import type { Bus, ChangeLog, FabricEvents, Source } from '@overlay/store/change-log'
 import { type Concern, onMessage } from '../channel/handlers.js'
 import type { CheckAccess, CheckRouter } from '../domain/router-access.js'
 import { FINGERPRINT_EXPIRY_MS, LIST_BYTES, TOKENS_AT_ONCE } from '../limits.js'
@@ -18,6 +18,7 @@ import type { RouterDirectory } from '../routers/router-directory.js'
 import { endedSessions, unknownTokens } from '../store/ended-session.js'
 import { type ActivityDeps, openActivity } from './activity.js'
 import { type ApiSessions, openApiSessions } from './api-sessions.js'
+import { type ConnectedIdentities, openConnectedIdentities } from './connected-identities.js'
 import { followEndedSessions, startPruningEnded } from './follow-ended-sessions.js'
 import { openPush, type Push, type PushDeps } from './push-api-sessions.js'
 import { openPushReports } from './report-pushed.js'
@@ -36,6 +37,9 @@ export interface AccessDeps extends Pick<PushDeps, 'grantWatch' | 'policyHead' |
   readonly heads: () => Promise<Positions>
   /** How long reports of activity are gathered. */
   readonly gatherMs?: number
+  readonly events: FabricEvents
+  /** Of this replica. */
+  readonly controllerId: string
 }
 
 /** Ends what depends on sessions. May be called again with the same ids. */
@@ -45,6 +49,8 @@ export interface AccessConcern extends Concern, AsyncDisposable {
   readonly checkAccess: CheckAccess
   readonly checkRouter: CheckRouter
   readonly apiSessions: Pick<ApiSessions, 'byId' | 'byToken'>
+  /** The identities that routers of this replica report as connected. */
+  readonly connectedIdentities: Pick<ConnectedIdentities, 'of'>
   /** Called in each replica when sessions have ended, by whichever replica. A failure repeats all calls. */
   onSessionsEnded(listener: SessionsEnded): void
 }
@@ -63,10 +69,11 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
   const push: Push = opening.use(openPush({ ...deps, sessions: () => apiSessions, pushed: reports.pushed }))
   const apiSessions = opening.use(await openApiSessions(identity.source, push, log))
   const gathered = deps.gatherMs !== undefined && { gatherMs: deps.gatherMs }
-  const { mayHave } = push
+  const { mayHave, mayConnect } = push
   const activity = opening.use(
     openActivity({ db, identity: identity.calls, apiSessions, mayHave, log, ...gathered }),
   )
+  const connectedIdentities = opening.use(openConnectedIdentities({ ...deps, activity, mayConnect }))
   const notifyRouters = async (ids: readonly string[]): Promise<void> => {
     if (push.routers().size > 0) push.sessionsEnded(await endedSessions(db, ids))
   }
@@ -83,12 +90,16 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
   const opened = opening.move()
   return {
     apiSessions,
+    connectedIdentities,
     ...openAccessCheck({ db, apiSessions, policy, heads }),
     onSessionsEnded: (listener) => void endListeners.push(listener),
     connected(router) {
       if (directory.get(router.routerId)?.isEdge) push.connect(router)
     },
-    disconnected: push.disconnect,
+    disconnected(router) {
+      push.disconnect(router)
+      connectedIdentities.disconnected(router)
+    },
     handlers: [
       onMessage(
         edgeType.apiSessionHeartbeat,
@@ -104,6 +115,7 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
         },
         { mostBytes: LIST_BYTES, items: ({ tokens }) => tokens.length },
       ),
+      connectedIdentities.handler,
       onMessage(edgeType.requestClientReSync, RequestClientReSync, ({ reason }, _message, router) => {
         const { routerId } = router
         if (isLogged(routerId))

@@ -107,6 +107,10 @@ export function openActivity({
       )
       return isCurrent ? noteKnown(unknown) : []
     },
+    /** The identity is connected to a router. */
+    noteIdentity: (id: string): void => void identities.add(id),
     [Symbol.asyncDispose]: () => saving[Symbol.asyncDispose](),
   }
 }
+
+export type Activity = ReturnType<typeof openActivity>

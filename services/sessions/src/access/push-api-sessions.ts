@@ -26,6 +26,8 @@ export interface Push extends ApiSessionListener, AsyncDisposable {
   sessionsEnded(ended: readonly EndedSession[]): void
   /** False: the router is not to have this API session, neither for clients nor as its own. */
   mayHave(routerId: string, session: ApiSession): boolean
+  /** False: the identity has no API session, or none that the router may have. */
+  mayConnect(routerId: string, identityId: string): boolean
   routers(): ReadonlySet<RouterChannel>
 }
 
@@ -198,6 +200,7 @@ export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Pu
   return {
     routers: () => routers,
     mayHave: (routerId, session) => session.identityId === routerId || audiences.admits(routerId, session),
+    mayConnect: audiences.mayConnect,
     connect(router) {
       routers.add(router)
       if (sessions().isLoaded()) states.start(router)

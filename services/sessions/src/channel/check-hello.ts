@@ -116,7 +116,8 @@ function listenersIn(headers: Headers, isGrouped: boolean): Buffer {
 
 type Listener = NonNullable<ReturnType<typeof linkListenersIn>>[number]
 
-const isListener = ({ address, protocol, costTags, groups, localBinding }: Listener): boolean =>
+/** What other routers can read. */
+export const isListener = ({ address, protocol, costTags, groups, localBinding }: Listener): boolean =>
   [address, protocol].every(isIdentifier) && [...costTags, ...groups, localBinding].every(isShowable)
 
 function connectionIdIn(headers: Headers, isGrouped: boolean): string {

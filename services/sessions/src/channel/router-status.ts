@@ -1,10 +1,21 @@
-import { ClientHello, edgeType, encodeBool, modelHeader, type Outgoing, ServerHello } from '@overlay/channel'
+import {
+  ClientHello,
+  ctrlType,
+  edgeType,
+  encodeBool,
+  LinkListeners,
+  modelHeader,
+  type Outgoing,
+  ServerHello,
+} from '@overlay/channel'
 import { supportedProtocolsOf } from '../domain/hello.js'
 import { controllerVersionFor, type RouterFeatures } from '../domain/router-features.js'
 import { showable } from '../domain/router-text.js'
+import { LISTENER_BYTES, MOST_LISTENERS, UNITS_PER_ITEM, UNITS_PER_REPORT } from '../limits.js'
 import type { OwnPresence } from '../routers/presence.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { PresenceRow } from '../store/presence.js'
+import { isListener } from './check-hello.js'
 import { type Concern, onMessage } from './handlers.js'
 import type { RouterChannel } from './router-channel.js'
 
@@ -102,6 +113,19 @@ export function routerStatus(
           hello: 'helloReceived',
         })
       }),
+      onMessage(
+        ctrlType.linkListeners,
+        LinkListeners,
+        ({ listeners }, { body }, router) => {
+          const row = statuses.get(router.routerId)?.row
+          const linkListeners = body.toString('base64')
+          const isFew = body.length <= LISTENER_BYTES && listeners.length <= MOST_LISTENERS
+          if (!isFew || !listeners.every(isListener)) return
+          if (!row || row.linkListeners === linkListeners) return
+          change(router, { row: { ...row, linkListeners } })
+        },
+        { items: () => UNITS_PER_REPORT / UNITS_PER_ITEM },
+      ),
     ],
   }
 }

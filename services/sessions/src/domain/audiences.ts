@@ -89,6 +89,11 @@ export function openAudiences() {
       const audience = holders.get(identityId)?.audience
       return !audience || audience.has(routerId)
     },
+    /** False: the identity has no API session, or none for the router. */
+    mayConnect(routerId: string, identityId: string): boolean {
+      const holder = holders.get(identityId)
+      return holder !== undefined && (!holder.audience || holder.audience.has(routerId))
+    },
   }
 }
 

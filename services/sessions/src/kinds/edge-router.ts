@@ -2,6 +2,7 @@ import { edgeRouter } from '@overlay/model'
 import { type Kind, kind, newId } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { connectionsOf, edgeRows } from '../store/router.js'
+import { interfacesOfRouters } from '../store/router-interfaces.js'
 import { requireReservedName, withReservedNames } from './reserved-names.js'
 import { deleteTerminators, enrollmentMembers, type RouterDeps, routerWrites } from './router-writes.js'
 
@@ -28,11 +29,10 @@ export const edgeRouters = ({ db, identity, pki, waitForFollowers }: RouterDeps)
 
       deleting: deleteTerminators,
 
-      async view(db, rows, { context }) {
-        const connections = await connectionsOf(
-          db,
-          rows.map(({ id }) => id),
-        )
+      async view(db, rows, { context, perspective }) {
+        const ids = rows.map(({ id }) => id)
+        const connections = await connectionsOf(db, ids)
+        const interfaces = perspective?.asClient ? undefined : await interfacesOfRouters(db, ids)
         const enrollments = await enrollmentMembers(pki, edgeRouter.kind, rows, context)
         return rows.map(({ id, fingerprint }) => {
           const connection = connections.get(id)
@@ -40,6 +40,7 @@ export const edgeRouters = ({ db, identity, pki, waitForFollowers }: RouterDeps)
             ...offline,
             ...(connection && { ...connection, isOnline: true }),
             ...enrollments.get(id),
+            interfaces: interfaces?.get(id),
             fingerprint: fingerprint ?? undefined, // wire: absent, not null, before the router has enrolled
           }
         })

@@ -3,10 +3,12 @@ import { notFound } from '@overlay/rpc'
 import { type Kind, kind, required, type Seams } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import type { LinkAdministration } from '../links/links-concern.js'
+import type { ShownConnection } from '../store/link.js'
 
 interface Joined {
   readonly sourceName: string | null
   readonly destName: string | null
+  readonly connections: readonly ShownConnection[]
 }
 
 /** The links of all replicas. Their concern changes and deletes them. */
@@ -35,10 +37,12 @@ const seams: Seams<typeof link, Joined> = {
   joined: {
     sourceName: sql`(select name from router where router.id = source_router)`,
     destName: sql`(select name from router where router.id = dest_router)`,
+    connections: sql`connections`,
   },
   view: async (_db, rows) =>
-    rows.map(({ sourceRouter, sourceName, destRouter, destName }) => ({
+    rows.map(({ sourceRouter, sourceName, destRouter, destName, connections }) => ({
       sourceRouter: fabricReference('routers', sourceRouter, sourceName ?? undefined),
       destRouter: fabricReference('routers', destRouter, destName ?? undefined),
+      ...(connections.length > 0 && { connections }),
     })),
 }

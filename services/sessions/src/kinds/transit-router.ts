@@ -10,6 +10,7 @@ import {
   type RouterConnection,
   transitRows,
 } from '../store/router.js'
+import { interfacesOfRouters } from '../store/router-interfaces.js'
 import { deleteTerminators, enrollmentMembers, type RouterDeps, routerWrites } from './router-writes.js'
 
 /** The list shows all routers. Edge routers are changed as such only. */
@@ -29,6 +30,7 @@ export const transitRouters = ({ db, pki, waitForFollowers }: Omit<RouterDeps, '
       async view(db, rows, { context, perspective }) {
         const ids = rows.map(({ id }) => id)
         const connections = await connectionsOf(db, ids)
+        const interfaces = await interfacesOfRouters(db, ids)
         const transit = rows.filter(({ isEdge }) => !isEdge)
         const enrollments = await enrollmentMembers(pki, transitRouter.kind, transit, context)
         const listeners = perspective?.asFabric
@@ -39,6 +41,7 @@ export const transitRouters = ({ db, pki, waitForFollowers }: Omit<RouterDeps, '
           return {
             isOnline: connection !== undefined,
             ...enrollments.get(id),
+            interfaces: interfaces.get(id),
             ...(connection && listeners && fabricMembers(connection, listeners.get(id))),
           }
         })

@@ -1,5 +1,6 @@
 import type { FabricEvents } from '@overlay/store/change-log'
 import type { Link } from '../domain/link.js'
+import type { ShownConnection } from '../store/link.js'
 
 type LinkEventType =
   | 'fault'
@@ -7,12 +8,14 @@ type LinkEventType =
   | 'routerLinkNew'
   | 'routerLinkKnown'
   | 'routerLinkDisconnectedDest'
+  | 'connectionsChanged'
 
 /** wire: an event about an unknown link has all members; those but the id are empty. */
 export function emitLinkEvent(
   events: FabricEvents,
   type: LinkEventType,
   link: Pick<Link, 'id'> & Partial<Link>,
+  connections: readonly ShownConnection[] = [],
 ): void {
   events.emit({
     namespace: 'fabric.links',
@@ -23,5 +26,10 @@ export function emitLinkEvent(
     protocol: link.protocol ?? '',
     dial_address: link.dialAddress ?? '',
     cost: link.staticCost ?? 0,
+    ...(connections.length > 0 && {
+      connections: connections.map(({ type, source, dest }) => ({
+        ...{ id: type, local_addr: source, remote_addr: dest },
+      })),
+    }),
   })
 }

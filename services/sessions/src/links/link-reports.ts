@@ -1,12 +1,18 @@
-import { type Fault, FaultSubject, type RouterLinks } from '@overlay/channel'
+import {
+  type Fault,
+  FaultSubject,
+  type LinkConnectionState,
+  type LinkState,
+  type RouterLinks,
+} from '@overlay/channel'
 import { metrics } from '@overlay/process'
 import { pagesOf } from '@overlay/process/async'
 import type { FabricEvents } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import type { RouterChannel } from '../channel/router-channel.js'
-import { isIdentifier } from '../domain/router-text.js'
-import { CONFIRM_LINKS_MS, LINK_PAGE, MOST_LINKS } from '../limits.js'
-import type { LinkAcceptance, LinkRow, ReportedLink } from '../store/link.js'
+import { isIdentifier, isShowable } from '../domain/router-text.js'
+import { CONFIRM_LINKS_MS, LINK_PAGE, MOST_LINK_CONNECTIONS, MOST_LINKS } from '../limits.js'
+import type { ConnectedLink, LinkAcceptance, LinkRow, ReportedLink } from '../store/link.js'
 import { emitLinkEvent } from './emit-link-event.js'
 import { openReportQueue, type Persist, type ReportQueue } from './report-queue.js'
 import type { LiveTopology } from './topology.js'
@@ -111,6 +117,9 @@ export function openLinkReports({
             return link?.sourceId === routerId ? [link] : []
           })
           own += accepted.length + known.length
+          const isOwn = new Set(known.map(({ id }) => id))
+          const connected = connectedLinks(message).filter(({ id }) => isOwn.has(id))
+          await persist(() => table.connect(routerId, connected))
           for (const link of known) {
             if (!topology.isOnline(link.destinationId))
               emitLinkEvent(events, 'routerLinkDisconnectedDest', { id: link.id })
@@ -125,6 +134,16 @@ export function openLinkReports({
             dialedBy(routerId).flatMap(({ id }) => (listed.has(id) ? [] : [id])),
           )
         }
+      })
+    },
+
+    /** The connections of a link have changed. Only the router that has dialed it says so. */
+    state(router: RouterChannel, { linkId, linkIteration, connections }: LinkState): Promise<void> {
+      const connected = connections && connectedLink(linkId, linkIteration, connections)
+      return connectionOf(router).enqueue(1, async (persist) => {
+        if (!connected || !isBetween(table.get(linkId), router.routerId)) return
+        await persist(() => table.connect(router.routerId, [connected]))
+        emitLinkEvent(events, 'connectionsChanged', { id: linkId }, connected.connections)
       })
     },
 
@@ -165,8 +184,29 @@ export function openLinkReports({
 
 const acceptanceOf = (listenerId: string, dialerId: string): LinkAcceptance => ({ listenerId, dialerId })
 
-const isBetween = (link: LinkRow | undefined, sourceId: string, destinationId: string): boolean =>
-  link?.sourceId === sourceId && link.destinationId === destinationId
+const isBetween = (
+  link: LinkRow | undefined,
+  sourceId: string,
+  destinationId = link?.destinationId,
+): boolean => link?.sourceId === sourceId && link.destinationId === destinationId
+
+/** Undefined: it says nothing, or what cannot be shown. */
+function connectedLink(
+  id: string,
+  iteration: number,
+  { stateIteration, connections: all }: LinkConnectionState,
+): ConnectedLink | undefined {
+  const connections = all
+    .slice(0, MOST_LINK_CONNECTIONS)
+    .map(({ type, localAddress: source, remoteAddress: dest }) => ({ type, source, dest }))
+  const isValid = connections.every((connection) => Object.values(connection).every(isShowable))
+  return isValid ? { id, iteration, stateIteration, connections } : undefined
+}
+
+const connectedLinks = ({ links }: RouterLinks): readonly ConnectedLink[] =>
+  links.flatMap(({ id, iteration, connections }) =>
+    connections ? (connectedLink(id, iteration, connections) ?? []) : [],
+  )
 
 /** The valid ones, each once. */
 function linksIn({ links }: RouterLinks, sourceId: string): readonly ReportedLink[] {

@@ -13,6 +13,7 @@ import {
 } from '../limits.js'
 import {
   acceptLinks,
+  type ConnectedLink,
   confirmLinks,
   deleteFailedLinks,
   deleteLinks,
@@ -25,6 +26,7 @@ import {
   readLinks,
   reportLinks,
   STALE,
+  setConnections,
   setLatencies,
   setLinkSettings,
   sumOfLinks,
@@ -54,6 +56,8 @@ export interface LinkTable extends AsyncDisposable {
   /** Deletes a link that has failed. Empty: it is unknown here, has been dialed again, or is not the router's. */
   fail(fault: LinkFault): Promise<readonly LinkRow[]>
   setLatencies(latencies: readonly LinkLatency[]): Promise<void>
+  /** Stores which connections links of this source consist of. No link may occur twice. */
+  connect(sourceId: string, links: readonly ConnectedLink[]): Promise<void>
   set(id: string, settings: LinkSettings): Promise<LinkRow | undefined>
   delete(ids: readonly string[]): Promise<readonly LinkRow[]>
   /** Of these links, deletes those whose source is offline or whose destination does not exist. */
@@ -202,6 +206,9 @@ export async function openLinkTable(options: LinkTableOptions): Promise<LinkTabl
     },
     async setLatencies(latencies) {
       if (latencies.length > 0) await measure(latencies)
+    },
+    async connect(sourceId, links) {
+      if (links.length > 0) await setConnections(db, sourceId, links)
     },
     async set(id, settings) {
       const row = await setLinkSettings(db, id, settings)

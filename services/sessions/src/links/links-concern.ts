@@ -1,4 +1,12 @@
-import { ctrlType, Fault, FaultSubject, LinkMetrics, RouterLinks, VerifyRouter } from '@overlay/channel'
+import {
+  ctrlType,
+  Fault,
+  FaultSubject,
+  LinkMetrics,
+  LinkState,
+  RouterLinks,
+  VerifyRouter,
+} from '@overlay/channel'
 import { metrics } from '@overlay/process'
 import { pagesOf, runPeriodically } from '@overlay/process/async'
 import type { FabricEvents } from '@overlay/store/change-log'
@@ -12,6 +20,8 @@ import {
   MEASURED_AT_A_TIME,
   METRICS_READS,
   STALE_LINKS_MS,
+  UNITS_PER_ITEM,
+  UNITS_PER_REPORT,
 } from '../limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { RouterPresence } from '../routers/router-presence.js'
@@ -88,6 +98,9 @@ export function linksConcern(deps: LinksDeps): LinksConcern {
       onMessage(ctrlType.routerLinks, RouterLinks, (links, _, router) => reports.report(router, links), {
         mostBytes: LIST_BYTES,
         items: ({ links }) => links.length,
+      }),
+      onMessage(ctrlType.linkState, LinkState, (state, _, router) => reports.state(router, state), {
+        items: () => UNITS_PER_REPORT / UNITS_PER_ITEM,
       }),
       onMessage(ctrlType.fault, Fault, (fault, _, router) => {
         if (linkFaults.has(fault.subject)) return reports.fault(router, fault)

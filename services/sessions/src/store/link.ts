@@ -34,6 +34,21 @@ export interface LinkLatency {
   readonly latencyMs: number
 }
 
+/** One of the connections that a link consists of, as the fabric API shows it. */
+export interface ShownConnection {
+  readonly type: string
+  readonly source: string
+  readonly dest: string
+}
+
+/** The connections of a link, as its source reports them. Newer iterations replace older ones. */
+export interface ConnectedLink {
+  readonly id: string
+  readonly iteration: number
+  readonly stateIteration: number
+  readonly connections: readonly ShownConnection[]
+}
+
 /** Of an administrator. */
 export interface LinkSettings {
   readonly staticCost?: number | undefined
@@ -202,6 +217,31 @@ export async function setLatencies(db: Db, latencies: readonly LinkLatency[]): P
     'set-latencies',
   )
   return rows
+}
+
+/** Stores the connections of links of one source. They are shown and nothing else: the version of the row stays. */
+export async function setConnections(
+  db: Db,
+  sourceId: string,
+  links: readonly ConnectedLink[],
+): Promise<void> {
+  const rows = links.map(({ id, iteration, stateIteration, connections }) => ({
+    ...{ id, iteration, connections },
+    place: [iteration, stateIteration],
+  }))
+  await db.query(
+    sql`
+    with reported as (
+         select link.id, reported.connections, place
+           from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as reported (
+                id text, iteration bigint, place bigint[], connections jsonb)
+           join link on link.id = reported.id and link.iteration = reported.iteration and source_id = ${sourceId}
+          where connections_order < place
+          order by link.id for update of link)
+    update link set connections = reported.connections, connections_order = place
+      from reported where link.id = reported.id`,
+    'set-connections',
+  )
 }
 
 /** Undefined: there is no such link. */
