@@ -17,26 +17,34 @@ import {
 } from '../src/index.js'
 import { emptyContents, type ModelContents } from './model-contents.js'
 
-/**
- * The model of a router. It takes what routers take, and reports whatever any line of routers loses, misunderstands or
- * dies of: routers themselves are silent about it.
- */
-export interface StrictModel {
+/** What a router stores. */
+export interface ModelState {
   /** 0: there was no full state yet. */
   readonly index: bigint
   readonly timeline: string
   readonly contents: ModelContents
+}
+
+/**
+ * The model of a router. It takes what routers take, and reports whatever any line of routers loses, misunderstands or
+ * dies of: routers themselves are silent about it.
+ */
+export interface StrictModel extends ModelState {
   /** Replaces everything. */
   replace(state: DataState): void
   /** `gap`: the set does not follow what the model has. `refused`: the model ignores it. */
   apply(set: DataStateChangeSet): 'applied' | 'gap' | 'refused'
 }
 
-/** @param onViolation gets a text for each broken rule */
-export function openStrictModel(onViolation: (violation: string) => void): StrictModel {
-  let index = 0n
-  let timeline = ''
-  let contents = emptyContents()
+/**
+ * @param onViolation gets a text for each broken rule
+ * @param stored of a router that starts again
+ */
+export function openStrictModel(
+  onViolation: (violation: string) => void,
+  stored: ModelState = { index: 0n, timeline: '', contents: emptyContents() },
+): StrictModel {
+  let { index, timeline, contents } = stored
   let rules = openRules(contents, onViolation)
   return {
     get index() {
