@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { text } from 'node:stream/consumers'
+import type { Certificate } from './client.js'
 
 export interface Tokens {
   readonly access: string
@@ -22,9 +23,10 @@ const REDIRECT = 'http://localhost:8080/auth/callback'
 export async function accessTokens(
   gateways: readonly string[],
   caPem: string,
-  credentials: { readonly username: string; readonly password: string },
+  credentials: { readonly username: string; readonly password: string } | Certificate,
 ): Promise<RedeemedTokens> {
-  const send = sender(gateways, caPem)
+  const certificate = 'cert' in credentials ? credentials : undefined
+  const send = sender(gateways, caPem, certificate)
   const locationOf = ({ headers }: { readonly headers: IncomingHttpHeaders }): URL =>
     new URL(headers.location ?? '/none', 'https://localhost')
 
@@ -40,7 +42,11 @@ export async function accessTokens(
   })
   const started = locationOf(await send('GET', `/oidc/authorize?${query}`))
   const id = started.searchParams.get('authRequestID') ?? ''
-  const back = locationOf(await send('POST', '/oidc/login/password', { id, ...credentials }))
+  const back = locationOf(
+    await ('cert' in credentials
+      ? send('POST', '/oidc/login/cert', { id })
+      : send('POST', '/oidc/login/password', { id, ...credentials })),
+  )
   const code = locationOf(await send('GET', back.pathname + back.search)).searchParams.get('code') ?? ''
   const redemption = {
     grant_type: 'authorization_code',
@@ -69,7 +75,7 @@ export async function refreshed(
 }
 
 /** A browser: it keeps cookies, and its requests go to the gateways in turn. */
-function sender(gateways: readonly string[], caPem: string) {
+function sender(gateways: readonly string[], caPem: string, certificate?: Certificate) {
   let turn = 0
   let cookie = ''
   return (method: string, target: string, form?: Readonly<Record<string, string>>) =>
@@ -80,11 +86,15 @@ function sender(gateways: readonly string[], caPem: string) {
         ...(cookie && { cookie }),
         ...(form && { 'content-type': 'application/x-www-form-urlencoded' }),
       }
-      const outgoing = httpsRequest(url, { method, headers, ca: caPem, agent: false }, (response) => {
-        const set = response.headers['set-cookie']?.map((one) => one.split(';')[0]) ?? []
-        if (set.length > 0) cookie = set.join('; ')
-        text(response).then((content) => resolve({ headers: response.headers, content }), reject)
-      })
+      const outgoing = httpsRequest(
+        url,
+        { method, headers, ca: caPem, agent: false, ...certificate },
+        (response) => {
+          const set = response.headers['set-cookie']?.map((one) => one.split(';')[0]) ?? []
+          if (set.length > 0) cookie = set.join('; ')
+          text(response).then((content) => resolve({ headers: response.headers, content }), reject)
+        },
+      )
       outgoing.on('error', reject)
       outgoing.end(form && new URLSearchParams(form).toString())
     })

@@ -37,7 +37,7 @@ export interface Client extends Disposable {
   call(method: string, path: string, body?: unknown, headers?: Headers): Promise<Answer>
   /** The `data` of a successful answer. */
   request<T>(method: string, path: string, body?: unknown): Promise<T>
-  /** Sends this token from now on. */
+  /** Sends this token of an API session, or access token, from now on. */
   use(token: string): void
 }
 
@@ -57,7 +57,7 @@ export function openClient(
     const requestBody = raw || body === undefined ? body : JSON.stringify(body)
     const headers = {
       accept: 'application/json',
-      ...(token && { 'zt-session': token }),
+      ...(token && (token.startsWith('ey') ? { authorization: `Bearer ${token}` } : { 'zt-session': token })),
       ...(requestBody !== undefined && {
         'content-type': raw ? 'text/plain' : 'application/json',
         'content-length': Buffer.byteLength(requestBody), // node omits it from a DELETE by default

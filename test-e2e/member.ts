@@ -7,6 +7,7 @@ import {
   SubjectAlternativeNameExtension,
   X509CertificateGenerator,
 } from '@peculiar/x509'
+import { accessTokens } from './access-tokens.js'
 import { type Certificate, type Client, openClient, type Server } from './client.js'
 
 /** A member of the network, logged in by its certificate. */
@@ -31,6 +32,16 @@ export async function enroll(server: Server, id: string, token: string): Promise
 export async function logIn(server: Server, id: string, certificate: Certificate): Promise<Member> {
   const client = openClient(server, api, certificate)
   const { token } = await client.request<{ token: string }>('POST', '/authenticate?method=cert', {})
+  return memberOf(client, id, certificate, token)
+}
+
+/** The same by OpenID Connect: the token is an access token. */
+export async function logInByOpenId(server: Server, id: string, certificate: Certificate): Promise<Member> {
+  const { access } = await accessTokens(server.addresses, server.caPem, certificate)
+  return memberOf(openClient(server, api, certificate), id, certificate, access)
+}
+
+function memberOf(client: Client, id: string, certificate: Certificate, token: string): Member {
   client.use(token)
   return {
     ...client,

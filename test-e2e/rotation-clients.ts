@@ -15,6 +15,7 @@ import {
   headerKey,
   VerifyRouter,
 } from '@overlay/channel'
+import { fingerprintOf } from '@overlay/x509'
 import { X509Certificates } from '@peculiar/x509'
 import { accessTokens, refreshed, type Tokens } from './access-tokens.js'
 import type { Admin } from './admin.js'
@@ -22,7 +23,6 @@ import { type Certificate, openClient, type Server } from './client.js'
 import { keyAndRequest, logIn } from './member.js'
 import type { RouterIdentity } from './router/identity.js'
 import { startRouter, type TestRouter } from './router/router.js'
-import { fingerprintOf } from './router/sdk-listener.js'
 import { until } from './traffic.js'
 
 const api = '/edge/client/v1'
@@ -251,7 +251,7 @@ export function extendingRouter(enrolled: RouterIdentity, controllers: readonly 
 
 /** Sends requests over control channels that stay open. */
 export function keptRouter({ id, identity, controllers }: TestRouter) {
-  const fingerprints = [fingerprintOf(new X509Certificate(identity.client.cert).raw)]
+  const fingerprints = [fingerprintOf(new X509Certificate(identity.client.cert))]
   const body = VerifyRouter.encode({ routerId: id, fingerprints }).finish()
   const channels = controllers.all().map(({ channel }) => channel)
   return async (): Promise<void> => {

@@ -27,6 +27,8 @@ export interface Traffic extends AsyncDisposable {
   dialed(serviceId: string, router: TestRouter): Promise<Dialed>
   /** Routers on the path of the circuit of a session. */
   routePath(session: Session): Promise<string[]>
+  /** Rules of the protocol that controllers have broken at any router. The end of the traffic expects none. */
+  violations(): string[]
 }
 
 /** An application that has dialed a service. */
@@ -97,19 +99,24 @@ export async function until<T>(
 export async function startTraffic(options: NetworkOptions = {}): Promise<Traffic> {
   const network = await startNetwork(options)
   const started: AsyncDisposable[] = [network]
+  let violations = (): string[] => []
   const use = <T extends AsyncDisposable>(one: T): T => {
     started.push(one)
     return one
   }
   const dispose = async (): Promise<void> => {
     for (const one of started.splice(0).reverse()) await one[Symbol.asyncDispose]()
+    // what routers would lose silently, misunderstand or die of
+    if (violations().length > 0) throw new Error(`routers received: ${violations().join('\n')}`)
   }
   try {
     const admin = await network.admin()
     await permitAll(admin)
     const server = { addresses: [network.address], caPem: network.caPem }
+    const traffic = trafficOf({ server, controllers: network.controllers, admin }, use)
+    violations = traffic.violations
     return {
-      ...trafficOf({ server, controllers: network.controllers, admin }, use),
+      ...traffic,
       network,
       [Symbol.asyncDispose]: dispose,
     }
@@ -149,12 +156,15 @@ export function trafficOf(
   use: <T extends AsyncDisposable>(one: T) => T,
 ): Omit<Traffic, 'network' | keyof AsyncDisposable> {
   let count = 0
+  const routers: TestRouter[] = []
   const traffic = {
     server,
     admin,
+    violations: () => routers.flatMap((router) => router.violations()),
     async router(name: string, more: Partial<RouterOptions> = {}) {
       const identity = await enrollRouter(admin, server, { name, roleAttributes })
       const router = use(await startRouter({ identity, controllers, ...more }))
+      routers.push(router)
       await until(() => isOnline(admin, router))
       return router
     },

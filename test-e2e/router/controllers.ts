@@ -2,19 +2,10 @@ import { once } from 'node:events'
 import { isIP } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect, type TLSSocket } from 'node:tls'
-import {
-  type Channel,
-  encodeVersion,
-  headerKey,
-  type LinkListener,
-  LinkListeners,
-  type Message,
-  RouterCapability,
-  RouterMetadata,
-  type Version,
-} from '@overlay/channel'
+import type { Channel, LinkListener, Message, Version } from '@overlay/channel'
 import { sendHello } from '../../packages/channel/testing/send-hello.js'
 import type { RouterIdentity } from './identity.js'
+import { checkAnswer, type Group, helloOf, type Line } from './lines.js'
 import { untilClosed } from './until-closed.js'
 
 /** A connected controller. */
@@ -23,6 +14,9 @@ export interface Controller {
   /** `host:port` of its listener. */
   readonly address: string
   readonly channel: Channel
+  readonly version: Version
+  /** Bits that it announces to routers of this line. */
+  readonly capabilities: bigint
 }
 
 /** The control channels of a router. */
@@ -40,6 +34,8 @@ export interface ControllersOptions {
   readonly identity: RouterIdentity
   /** `host:port` of each listener. */
   readonly addresses: readonly string[]
+  /** 1.1 by default. */
+  readonly line?: Line
   /** Where other routers reach this one. */
   readonly linkListeners?: readonly LinkListener[]
   onMessage(message: Message, controller: Controller): Promise<void> | void
@@ -52,45 +48,44 @@ export interface ControllersOptions {
   readonly retryMs?: number
 }
 
-/** The program that test routers claim to be. */
-export const VERSION: Version = {
-  version: 'v1.1.13',
-  revision: 'unknown',
-  buildDate: '2025-01-01T00:00:00Z',
-  os: 'linux',
-  arch: 'amd64',
-}
-
 const HELLO_MS = 10_000
 
 /** The control channels of a router, not yet connected. */
 export function openControllers(options: ControllersOptions): Controllers {
   const { identity, addresses, onMessage, onConnected, onDisconnected, onRefused, retryMs = 250 } = options
+  const { line = '1.1', linkListeners } = options
   const stopping = new AbortController()
   const connected = new Map<string, Controller>()
   const seen = new Set<string>()
 
   async function keep(address: string): Promise<void> {
+    const group: Group = { losses: 0 }
     while (!stopping.signal.aborted) {
       try {
         const socket = await connectTls(address, identity, stopping.signal)
-        await serve(address, socket)
+        await serve(address, socket, group)
       } catch (err) {
         onRefused?.(address, err)
       }
+      group.losses++
       await pause(retryMs, undefined, { signal: stopping.signal }).catch(() => undefined)
     }
   }
 
-  async function serve(address: string, socket: TLSSocket): Promise<void> {
-    const answer = await sendHello(socket, helloOf(options), HELLO_MS)
+  async function serve(address: string, socket: TLSSocket, group: Group): Promise<void> {
+    const hello = { routerId: identity.id, headers: helloOf(line, group, linkListeners) }
+    const answer = await sendHello(socket, hello, HELLO_MS)
     const id = answer.controllerId ?? ''
-    if (connected.has(id)) {
+    let capabilities: bigint
+    try {
+      capabilities = checkAnswer(line, group, answer.headers)
+      if (connected.has(id)) throw new Error(`a second controller with the id ${id}`)
+    } catch (err) {
       socket.destroy()
-      throw new Error(`a second controller with the id ${id}`)
+      throw err
     }
     const channel = answer.open({ onMessage: (message) => onMessage(message, controller) })
-    const controller: Controller = { id, address, channel }
+    const controller: Controller = { id, address, channel, version: answer.version, capabilities }
     const close = (): void => channel.close('the router ends')
     stopping.signal.addEventListener('abort', close)
     connected.set(id, controller)
@@ -119,21 +114,6 @@ export function openControllers(options: ControllersOptions): Controllers {
     },
   }
 }
-
-const helloOf = ({ identity, linkListeners }: ControllersOptions) => ({
-  routerId: identity.id,
-  headers: new Map([
-    [headerKey.version, encodeVersion(VERSION)],
-    [headerKey.routerMetadata, encodeMetadata()],
-    ...(linkListeners ? [[headerKey.listeners, encodeListeners(linkListeners)] as const] : []),
-  ]),
-})
-
-const encodeMetadata = (): Buffer =>
-  Buffer.from(RouterMetadata.encode({ capabilities: [RouterCapability.LINK_MANAGEMENT] }).finish())
-
-const encodeListeners = (listeners: readonly LinkListener[]): Buffer =>
-  Buffer.from(LinkListeners.encode({ listeners: [...listeners] }).finish())
 
 /** Connects as routers do. The caller sends the hello. */
 export async function connectTls(

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type TLSSocket } from 'node:tls'
 import {
@@ -19,6 +20,8 @@ import {
   encodeVersion,
   Fault,
   FaultSubject,
+  groupedHeader,
+  type Headers,
   headerKey,
   LinkListeners,
   type Message,
@@ -29,12 +32,14 @@ import {
   type RouterApiSession,
   RouterLinks,
   routeResultHeader,
+  SessionRemoved,
+  SubscribeToDataModelRequest,
   SYNC_STRATEGY,
   syncHeader,
   Unroute,
 } from '@overlay/channel'
 import type { Certificate } from '../client.js'
-import { VERSION } from './controllers.js'
+import { modelHeader, modelType, versionOf } from './lines.js'
 
 interface Circuit {
   readonly id: string
@@ -51,16 +56,33 @@ interface Circuit {
 export interface FakeController extends AsyncDisposable {
   readonly address: string
   readonly circuits: ReadonlyMap<string, Circuit>
+  /** Headers of the hellos, newest last. */
+  readonly hellos: readonly Headers[]
+  /** Requests for the data model. It answers none: tests do, with `send`. */
+  readonly subscriptions: readonly SubscribeToDataModelRequest[]
   /** Ends circuits as a revocation does. */
-  removeSession(token: string): void
-  send(type: number, body: Uint8Array): void
+  removeSession(token: string, id?: string): void
+  send(type: number, body: Uint8Array, headers?: Headers): void
+  request(type: number, body: Uint8Array): Promise<Message>
+  /** Closes the channels of all routers, which connect again. */
+  disconnect(): void
+}
+
+export interface FakeControllerOptions {
+  /** `controller` by default. */
+  readonly id?: string
+  /** Replaces or, with undefined, leaves out headers of the answer to a hello. */
+  readonly answer?: Readonly<Record<number, Buffer | undefined>>
 }
 
 export async function startFakeController(
   certificate: Certificate,
   caPem: string,
   apiSessions: RouterApiSession[],
+  { id: controllerId = 'controller', answer = {} }: FakeControllerOptions = {},
 ): Promise<FakeController> {
+  const hellos: Headers[] = []
+  const subscriptions: SubscribeToDataModelRequest[] = []
   const routers = new Map<string, Channel>()
   const listeners = new Map<string, LinkListeners>()
   const links = new Map<string, { from: string; to: string }>()
@@ -190,6 +212,7 @@ export async function startFakeController(
       channel.reply(message, { type: edgeType.createTerminatorV2Response, body })
     },
     [edgeType.createCircuitV2]: (message, routerId, channel) => createCircuit(routerId, message, channel),
+    [modelType.subscribe]: ({ body }) => subscriptions.push(SubscribeToDataModelRequest.decode(body)),
     [ctrlType.fault]: ({ body }) => faulted(Fault.decode(body)),
     [ctrlType.routerLinks]: ({ body }, routerId) => linked(routerId, RouterLinks.decode(body)),
     [ctrlType.verifyRouter]: (message, _, channel) =>
@@ -198,19 +221,36 @@ export async function startFakeController(
       channel.reply(message, { type: 2, headers: new Map([[headerKey.resultSuccess, encodeBool(true)]]) }),
   }
 
+  function answerTo(hello: Headers): Headers {
+    const own = new Map<number, Buffer>([
+      [headerKey.id, encodeText(controllerId)],
+      [headerKey.version, encodeVersion(versionOf('1.1'))],
+      [headerKey.capabilities, Buffer.of(0x0e)],
+    ])
+    if (hello.has(groupedHeader.isGrouped)) {
+      own.set(headerKey.connectionId, hello.get(headerKey.connectionId) ?? encodeText('first'))
+      own.set(groupedHeader.secret, hello.get(groupedHeader.secret) ?? randomBytes(16))
+      own.set(groupedHeader.capabilities, Buffer.of(0x5e))
+    }
+    for (const [key, value] of Object.entries(answer)) {
+      if (value) own.set(Number(key), value)
+      else own.delete(Number(key))
+    }
+    return own
+  }
+
   async function accept(socket: TLSSocket): Promise<void> {
     const hello = await acceptHello(socket, 10_000)
     const { routerId } = hello
-    const channel = hello.accept(
-      new Map([
-        [headerKey.id, encodeText('controller')],
-        [headerKey.version, encodeVersion(VERSION)],
-        [headerKey.capabilities, Buffer.from([0x0e])],
-      ]),
-      { onMessage: (message) => void handlers[message.type]?.(message, routerId, channel) },
-    )
+    hellos.push(hello.headers)
+    const channel = hello.accept(answerTo(hello.headers), {
+      onMessage: (message) => void handlers[message.type]?.(message, routerId, channel),
+    })
     routers.set(routerId, channel)
-    const linkListeners = hello.headers.get(headerKey.listeners)
+    const isGrouped = hello.headers.has(groupedHeader.isGrouped)
+    const linkListeners = hello.headers.get(isGrouped ? groupedHeader.listeners : headerKey.listeners)
+    const supportsIndex = new Map([[modelHeader.supportsIndex, encodeBool(true)]])
+    channel.send({ type: edgeType.serverHello, ...(isGrouped && { headers: supportsIndex }) })
     if (linkListeners) listeners.set(routerId, LinkListeners.decode(linkListeners))
     channel.send({
       type: edgeType.apiSessionAdded,
@@ -229,16 +269,25 @@ export async function startFakeController(
   )
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const send = (type: number, body: Uint8Array): void => {
-    for (const channel of routers.values()) channel.send({ type, body })
+  const send: FakeController['send'] = (type, body, headers) => {
+    for (const channel of routers.values()) channel.send({ type, body, ...(headers && { headers }) })
   }
   return {
     address: `localhost:${(server.address() as { port: number }).port}`,
     circuits,
+    hellos,
+    subscriptions,
     send,
-    removeSession(token) {
-      send(edgeType.sessionRemoved, Buffer.concat([Buffer.from([0x0a, token.length]), Buffer.from(token)]))
+    request(type, body) {
+      const [channel] = routers.values()
+      if (!channel) throw new Error('no router is connected')
+      return channel.request({ type, body }, 10_000)
     },
+    disconnect() {
+      for (const channel of routers.values()) channel.close('the controller disconnects')
+    },
+    removeSession: (token, id) =>
+      send(edgeType.sessionRemoved, SessionRemoved.encode({ tokens: [token], ids: id ? [id] : [] }).finish()),
     async [Symbol.asyncDispose]() {
       const closed = once(server, 'close')
       server.close()

@@ -1,12 +1,12 @@
 import { createHash, randomBytes, X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
+import { fingerprintOf } from '@overlay/x509'
 import { expect, test } from 'vitest'
 import { type Authority, newAuthority } from '../authority.js'
 import { startFakeController } from './fake-controller.js'
 import { startRouter, type TestRouter } from './router.js'
 import { type Connection, connectSdk } from './sdk.js'
-import { fingerprintOf } from './sdk-listener.js'
 
 const megabytes = 1024 * 1024
 const sessionToken = 'session'
@@ -23,7 +23,7 @@ async function startNetwork(routerCount: number) {
   const apiSession = {
     id: '1',
     token: apiSessionToken,
-    certFingerprints: [fingerprintOf(new X509Certificate(member.cert).raw)],
+    certFingerprints: [fingerprintOf(new X509Certificate(member.cert))],
     identityId: '',
   }
   const own = await authority.certify('controller', { dns: 'localhost' })

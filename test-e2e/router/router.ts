@@ -8,6 +8,7 @@ import {
   ctrlType,
   decodeBool,
   edgeType,
+  encodeText,
   Fault,
   FaultSubject,
   headerKey,
@@ -16,20 +17,27 @@ import {
   type Message,
   type Outgoing,
   PeerStateChanges,
+  type RouterLink,
   RouterLinks,
   SessionRemoved,
   Unroute,
   ValidateSessionsRequest,
   VerifyRouter,
 } from '@overlay/channel'
+import { fingerprintOf } from '@overlay/x509'
+import type { ModelState } from '../../packages/channel/testing/strict-model.js'
+import { openAdmission } from './admission.js'
 import { type ApiSessions, openApiSessions } from './api-sessions.js'
 import { type Controller, type Controllers, openControllers } from './controllers.js'
 import { type Forwarder, openForwarder } from './forwarder.js'
 import type { RouterIdentity } from './identity.js'
+import { dialerPeerData, type Line, versionOf } from './lines.js'
 import { type Links, openLinks } from './links.js'
+import { openReports } from './reports.js'
+import { openRouterModel, type RouterModel } from './router-model.js'
 import { takeRoute } from './routes.js'
 import type { RouterParts } from './sdk-channel.js'
-import { fingerprintOf, openSdkListener } from './sdk-listener.js'
+import { openSdkListener } from './sdk-listener.js'
 import { openSessions, type Sessions } from './sessions.js'
 import { openTerminators, type Terminators } from './terminators.js'
 
@@ -37,6 +45,10 @@ export interface RouterOptions {
   readonly identity: RouterIdentity
   /** `host:port` of the listener of each controller. */
   readonly controllers: readonly string[]
+  /** The release line of the router; 1.1 by default. */
+  readonly line?: Line
+  /** The data model that a former process of the router has stored. */
+  readonly storedModel?: ModelState
   /** Listens for SDKs; true by default. */
   readonly listens?: boolean
   /** Has links to other test routers. */
@@ -63,6 +75,10 @@ export interface TestRouter extends AsyncDisposable {
   readonly terminators: Terminators
   readonly circuits: Forwarder['circuits']
   readonly links: Links | undefined
+  /** Off in routers of the 1.1 line. */
+  readonly model: RouterModel
+  /** Rules of the protocol that controllers have broken. Tests expect none. */
+  violations(): string[]
   /** Asks the controllers of circuits whether they still exist. */
   confirmCircuits(): void
   /** Tells the controllers which API sessions are in use. */
@@ -79,9 +95,12 @@ const VERIFY_MS = 10_000
 /** Starts a router that is enrolled. */
 export async function startRouter(options: RouterOptions): Promise<TestRouter> {
   const { identity, listens = true, hasLinks = false, observe, onRefused } = options
-  const { closeWaitMs = CLOSE_WAIT_MS, confirmMs = CONFIRM_MS } = options
+  const { closeWaitMs = CLOSE_WAIT_MS, confirmMs = CONFIRM_MS, line = '1.1' } = options
+  const violations: string[] = []
   const stopping = new AbortController()
   setMaxListeners(0, stopping.signal) // one for each pause before terminators are tried again
+  /** Identities of the model at its last change. */
+  let known: ReadonlySet<string> = new Set()
   /** Circuits to report, by controller. */
   const forwardFaults = new Map<string, Set<string>>()
 
@@ -122,13 +141,21 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
   const sessions = openSessions()
   const apiSessions = openApiSessions((token) => {
     for (const sdk of listener?.channels() ?? []) {
-      if (sdk.apiSessionToken === token) sdk.channel.close('the API session has ended')
+      if (sdk.access.apiSessionToken === token) sdk.channel.close('the API session has ended')
     }
   })
+  const model = openRouterModel({
+    line,
+    controllers: () => controllers,
+    stored: options.storedModel,
+    onChange: () => verifySdks(),
+  })
+  const reports = openReports(line, () => controllers)
   const links = hasLinks ? await openLinks(linkOptions()) : undefined
   const controllers = openControllers({
     identity,
     addresses: options.controllers,
+    line,
     ...(links && { linkListeners: links.listeners }),
     ...(onRefused && { onRefused }),
     onMessage(message, controller) {
@@ -136,33 +163,50 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
       handlers[message.type]?.(message, controller)
     },
     onConnected(controller, isAgain) {
-      if (links) controller.channel.send(linksMessage(links))
+      if (links || line === '2.0')
+        controller.channel.send(linksMessage(links?.dialed() ?? [], line === '2.0'))
+      model.connected(controller)
+      reports.connected(controller)
       if (!isAgain) return
       terminators.reconnected()
-      const body = ValidateSessionsRequest.encode({ sessionTokens: sessions.tokens() }).finish()
+      const body = ValidateSessionsRequest.encode({ sessionTokens: sessions.keys() }).finish()
       controller.channel.send({ type: edgeType.validateSessions, body })
     },
+    onDisconnected: (controller) => model.disconnected(controller),
   })
   const terminators = openTerminators(controllers, confirmMs, stopping.signal)
+  const { caPem } = identity
+  const admission = openAdmission({ line, caPem, apiSessions, model, controllers })
   const parts: RouterParts = {
+    admission,
     controllers,
     forwarder,
     sessions,
     terminators,
     closeWaitMs,
+    dialerData(identityId) {
+      const name = model.contents.identity.get(identityId)?.name
+      if (line !== '2.0' || !identityId) return new Map()
+      return new Map([
+        [dialerPeerData.identityId, encodeText(identityId)],
+        ...(name ? [[dialerPeerData.identityName, encodeText(name)] as const] : []),
+      ])
+    },
     onCircuitEnd(circuitId, controllerId, isIngress) {
       const subject = isIngress ? FaultSubject.INGRESS : FaultSubject.EGRESS
       sendFault(controllers.get(controllerId), subject, circuitId)
     },
   }
-  const listener = listens ? await openSdkListener({ identity, apiSessions, parts }) : undefined
+  const onClosed = reports.sdkClosed
+  const sdkOptions = { identity, line, parts, onConnected: reports.sdkConnected, onClosed }
+  const listener = listens ? await openSdkListener(sdkOptions) : undefined
   controllers.start()
   const heartbeats = listens ? setInterval(sendHeartbeats, HEARTBEAT_MS) : undefined
 
   function linkOptions() {
     return {
       routerId: identity.id,
-      fingerprint: fingerprintOf(new X509Certificate(identity.client.cert).raw),
+      fingerprint: fingerprintOf(new X509Certificate(identity.client.cert)),
       forwarder,
       async verify(routerId: string, fingerprint: string): Promise<boolean> {
         const body = VerifyRouter.encode({ routerId, fingerprints: [fingerprint] }).finish()
@@ -172,8 +216,9 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
         const success = reply?.headers.get(headerKey.resultSuccess)
         return reply?.type === contentType.result && success !== undefined && decodeBool(success)
       },
-      onDialed() {
-        if (links) sendToAll(linksMessage(links))
+      onDialed(link: RouterLink) {
+        if (links) sendToAll(linksMessage(links.dialed(), false))
+        reports.linkDialed(link)
       },
       onClosed({ id, iteration }: { readonly id: string; readonly iteration: number }) {
         for (const controller of controllers.all()) sendFault(controller, FaultSubject.LINK, id, iteration)
@@ -183,17 +228,39 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
 
   const handlers: Readonly<Record<number, (message: Message, controller: Controller) => unknown>> = {
     [edgeType.serverHello]: (message, { channel }) =>
-      channel.reply(message, { type: edgeType.clientHello, body: encodeClientHello(listener?.port) }),
-    [edgeType.apiSessionAdded]: (message) => apiSessions.added(message),
-    [edgeType.apiSessionUpdated]: (message) => apiSessions.updated(message),
+      channel.reply(message, {
+        type: edgeType.clientHello,
+        headers: model.clientHelloHeaders(),
+        body: encodeClientHello(line, listener?.port),
+      }),
+    [edgeType.apiSessionAdded]: (message, { id }) => apiSessions.added(message, id),
+    [edgeType.apiSessionUpdated]: (message, { id }) => apiSessions.updated(message, id),
     [edgeType.apiSessionRemoved]: (message) => apiSessions.removed(message),
-    [edgeType.sessionRemoved]: ({ body }) => sessions.removed(SessionRemoved.decode(body).tokens),
+    [edgeType.sessionRemoved]: ({ body }) => sessionsRemoved(SessionRemoved.decode(body)),
+    ...model.handlers,
     [ctrlType.route]: (message, controller) => takeRoute(message, controller, parts),
     [ctrlType.unroute]: ({ body }) => unroute(Unroute.decode(body)),
     [ctrlType.validateTerminatorsV2]: (message, controller) => terminators.validate(message, controller),
     [ctrlType.peerStateChanges]: ({ body }) => links?.peersChanged(PeerStateChanges.decode(body).changes),
     [ctrlType.fault]: ({ body }) => closeLink(Fault.decode(body)),
     [ctrlType.inspectRequest]: (message, controller) => inspect(message, controller),
+  }
+
+  function sessionsRemoved({ tokens, ids }: SessionRemoved): void {
+    if (line === '2.0' && ids.length !== tokens.length)
+      violations.push(`${ids.length} ids and ${tokens.length} tokens of removed sessions`)
+    sessions.removed(line === '2.0' ? ids : tokens)
+  }
+
+  function verifySdks(): void {
+    for (const sdk of listener?.channels() ?? []) {
+      const { identityId } = sdk.access
+      // identities that the router has not known yet may follow
+      if (known.has(identityId) && model.contents.identity.get(identityId)?.disabled !== false)
+        sdk.channel.close('identity disabled or deleted')
+      sdk.verify()
+    }
+    known = new Set(model.contents.identity.keys())
   }
 
   function unroute({ circuitId, now }: Unroute): void {
@@ -239,7 +306,7 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
   }
 
   function sendHeartbeats(): void {
-    const tokens = (listener?.channels() ?? []).map(({ apiSessionToken }) => apiSessionToken)
+    const tokens = (listener?.channels() ?? []).map(({ access }) => access.apiSessionToken)
     const body = ApiSessionHeartbeat.encode({ tokens: [...new Set(tokens)] }).finish()
     if (tokens.length > 0) sendToAll({ type: edgeType.apiSessionHeartbeat, body })
   }
@@ -254,11 +321,14 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
     terminators,
     circuits: forwarder.circuits,
     links,
+    model,
+    violations: () => [...violations, ...model.violations, ...reports.failures],
     confirmCircuits,
     sendHeartbeats,
     async [Symbol.asyncDispose]() {
       stopping.abort()
       clearInterval(heartbeats)
+      model[Symbol.dispose]()
       await links?.[Symbol.asyncDispose]()
       await controllers[Symbol.asyncDispose]()
       await listener?.[Symbol.asyncDispose]()
@@ -266,15 +336,15 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
   }
 }
 
-const linksMessage = (links: Links): Outgoing => ({
+const linksMessage = (links: RouterLink[], fullRefresh: boolean): Outgoing => ({
   type: ctrlType.routerLinks,
-  body: RouterLinks.encode({ links: links.dialed(), fullRefresh: false }).finish(),
+  body: RouterLinks.encode({ links, fullRefresh }).finish(),
 })
 
-function encodeClientHello(port: number | undefined): Uint8Array {
+function encodeClientHello(line: Line, port: number | undefined): Uint8Array {
   const address = { value: `tls:localhost:${port}`, protocol: 'tls', hostname: 'localhost', port: port ?? 0 }
   return ClientHello.encode({
-    version: 'v1.1.13',
+    version: versionOf(line).version,
     hostname: 'localhost',
     protocols: [],
     data: new Map(),

@@ -9,8 +9,9 @@ import {
   type Message,
   peerDataKey,
 } from '@overlay/channel'
+import type { SdkAccess } from './admission.js'
 import type { Controller } from './controllers.js'
-import type { RouterParts, SdkAccess, SdkChannel } from './sdk-channel.js'
+import type { RouterParts, SdkChannel } from './sdk-channel.js'
 import { connIdOf, onConnection, sdkHeader, sdkType } from './sdk-messages.js'
 
 const CIRCUIT_MS = 30_000
@@ -34,27 +35,29 @@ interface NewCircuit {
 export async function connect(
   sdk: SdkChannel,
   message: Message,
-  { controllers, sessions }: Pick<RouterParts, 'controllers' | 'sessions'>,
+  { admission, sessions, dialerData }: Pick<RouterParts, 'admission' | 'sessions' | 'dialerData'>,
 ): Promise<void> {
   const connId = connIdOf(message)
-  const sessionToken = message.body.toString()
   try {
-    const controller = controllers.any()
+    const { access } = sdk
+    const controller = admission.controllerOf(access)
     if (!controller) throw new Error('no controller available, cannot create circuit')
-    const { circuitId, address, peerData } = await requestCircuit(message, controller, sdk)
+    const session = admission.session(access, message.body.toString(), 'dial')
+    const own = dialerData(access.identityId)
+    const { circuitId, address, peerData } = await requestCircuit(message, controller, access, own)
     const end = sdk.open({
       connId,
       circuitId,
       controllerId: controller.id,
       address,
-      sessionToken,
+      session,
       isIngress: true,
     })
     sdk.channel.reply(message, {
       type: sdkType.stateConnected,
       headers: onConnection(connId, [sdkHeader.circuitId, encodeText(circuitId)], ...peerData),
     })
-    if (sessions.isRemoved(sessionToken)) end.close('session closed')
+    if (sessions.isRemoved(session.key)) end.close('session closed')
     if (sdk.channel.closed.aborted) end.close('channel closed')
   } catch (err) {
     sdk.refuse(message, (err as Error).message)
@@ -65,13 +68,15 @@ async function requestCircuit(
   message: Message,
   controller: Controller,
   { apiSessionToken, fingerprints }: SdkAccess,
+  own: ReadonlyMap<number, Buffer>,
 ): Promise<NewCircuit> {
-  const peerData = new Map(
-    requestPeerData.flatMap(([from, to]) => {
+  const peerData = new Map([
+    ...requestPeerData.flatMap(([from, to]) => {
       const value = message.headers.get(from)
       return value ? [[to, value] as const] : []
     }),
-  )
+    ...own,
+  ])
   const headers = new Map([
     [circuitRequestHeader.sessionToken, message.body],
     [circuitRequestHeader.apiSessionToken, encodeText(apiSessionToken)],

@@ -9,8 +9,10 @@ import {
   type Outgoing,
   peerDataKey,
 } from '@overlay/channel'
+import type { SdkSession } from './admission.js'
 import type { CircuitEnd } from './circuit-end.js'
-import type { RouterParts, SdkChannel } from './sdk-channel.js'
+import { dialerPeerData } from './lines.js'
+import { lossOf, type RouterParts, type SdkChannel } from './sdk-channel.js'
 import { connIdOf, connType, onConnection, sdkHeader, sdkType } from './sdk-messages.js'
 import type { DialedCircuit, Host, Terminator } from './terminators.js'
 
@@ -21,6 +23,8 @@ export interface Hosting {
   /** Changes the cost or the precedence. */
   update(message: Message): void
   healthEvent(message: Message): void
+  /** Ends what the model no longer permits. */
+  verify(): void
   /** The channel of the SDK has closed. */
   closed(): void
 }
@@ -32,10 +36,17 @@ const FIRST_CONN_ID = 2 ** 31
 
 export function openHosting(
   sdk: SdkChannel,
-  { terminators, sessions, controllers }: Pick<RouterParts, 'terminators' | 'sessions' | 'controllers'>,
+  {
+    admission,
+    terminators,
+    sessions,
+    controllers,
+  }: Pick<RouterParts, 'admission' | 'terminators' | 'sessions' | 'controllers'>,
 ): Hosting {
-  const { channel, fingerprints } = sdk
-  const hosts = new Map<Host, () => void>()
+  const { channel } = sdk
+  /** Each with what forgets it, and what ends it if it loses its grant. */
+  const hosts = new Map<Host, { forget(): void; check(): void }>()
+  const circuits = new Map<Host, Set<CircuitEnd>>()
   let nextConnId = FIRST_CONN_ID
 
   const own = (): Terminator[] => terminators.all().filter(({ host }) => hosts.has(host))
@@ -44,8 +55,13 @@ export function openHosting(
     return own().filter(({ binding }) => binding.connId === connId && binding.sessionToken === token)
   }
 
-  function hostOf({ headers, body }: Message, connId: number, assignsIds: boolean): Host {
-    const sessionToken = body.toString()
+  function hostOf(
+    { headers, body }: Message,
+    session: SdkSession,
+    connId: number,
+    assignsIds: boolean,
+  ): Host {
+    const served = new Set<CircuitEnd>()
     const host: Host = {
       isOpen: () => !channel.closed.aborted,
       established() {
@@ -53,7 +69,7 @@ export function openHosting(
           channel.send({ type: sdkType.bindSuccess, headers: onConnection(connId) })
       },
       closed(reason) {
-        hosts.get(host)?.()
+        hosts.get(host)?.forget()
         hosts.delete(host)
         channel.send({ type: sdkType.stateClosed, headers: onConnection(connId), body: encodeText(reason) })
       },
@@ -64,8 +80,11 @@ export function openHosting(
         return reply.headers.get(sdkHeader.connType)?.[0] === connType.bind
       },
       async dial(circuit) {
-        const open = (id: number): CircuitEnd =>
-          sdk.open({ ...circuit, connId: id, sessionToken, isIngress: false })
+        const open = (id: number): CircuitEnd => {
+          const end = sdk.open({ ...circuit, connId: id, session, isIngress: false })
+          served.add(end)
+          return end
+        }
         const id = assignsIds ? nextConnId++ : undefined
         const end = id === undefined ? undefined : open(id)
         try {
@@ -81,22 +100,37 @@ export function openHosting(
         }
       },
     }
+    circuits.set(host, served)
     return host
+  }
+
+  /** Ends what is hosted, and the circuits that it serves. */
+  function lose(host: Host): void {
+    const lost = own().filter((one) => one.host === host)
+    for (const end of circuits.get(host) ?? []) end.close('bind access lost')
+    terminators.remove(lost, 'bind access lost', true)
   }
 
   return {
     bind(message) {
       const { headers } = message
-      const [connId, sessionToken] = [connIdOf(message), message.body.toString()]
-      if (sessions.isRemoved(sessionToken)) {
-        sdk.refuse(message, 'invalid session')
+      const { access } = sdk
+      const connId = connIdOf(message)
+      let session: SdkSession
+      try {
+        session = admission.session(access, message.body.toString(), 'bind')
+        if (sessions.isRemoved(session.key)) throw new Error('invalid session')
+      } catch (err) {
+        sdk.refuse(message, (err as Error).message)
         return
       }
       const assignsIds = isSet(headers.get(sdkHeader.routerProvidedConnId))
       const publicKey = headers.get(sdkHeader.publicKey)
-      const host = hostOf(message, connId, assignsIds)
+      const host = hostOf(message, session, connId, assignsIds)
       const end = (): void => terminators.remove(named(message), 'session ended', true)
-      hosts.set(host, sessions.onRemoved(sessionToken, end))
+      const forget = sessions.onRemoved(session.key, end)
+      const isGranted = (): boolean => admission.isGranted(sdk.access, session, 'bind')
+      hosts.set(host, { forget, check: lossOf(isGranted, () => lose(host)) })
       const echoed = assignsIds ? encodeBool(true) : undefined
       channel.reply(message, {
         type: sdkType.stateConnected,
@@ -104,8 +138,10 @@ export function openHosting(
       })
       terminators.bind(
         {
-          sessionToken,
-          fingerprints,
+          sessionToken: session.token,
+          fingerprints: access.fingerprints,
+          apiSessionToken: () => admission.sentTokenOf(sdk.access, session),
+          controller: () => admission.controllerOf(sdk.access),
           connId,
           listenerId: headers.get(sdkHeader.listenerId)?.toString() ?? '',
           cost: headers.get(sdkHeader.cost)?.readUInt16LE() ?? 0,
@@ -128,17 +164,20 @@ export function openHosting(
       for (const { id, binding } of named(message)) {
         const body = HealthEvent.encode({
           sessionToken: binding.sessionToken,
-          fingerprints: [...fingerprints],
+          fingerprints: [...binding.fingerprints],
           terminatorId: id,
           checkPassed: isSet(message.headers.get(sdkHeader.healthStatus)),
-          apiSessionToken: '',
+          apiSessionToken: binding.apiSessionToken(),
         }).finish()
         controllers.any()?.channel.send({ type: edgeType.healthEvent, body })
       }
     },
+    verify() {
+      for (const { check } of [...hosts.values()]) check()
+    },
     closed: () => {
       terminators.remove(own(), 'channel closed', false)
-      for (const forget of hosts.values()) forget()
+      for (const { forget } of hosts.values()) forget()
       hosts.clear()
     },
   }
@@ -160,6 +199,8 @@ const dialOf = (
     [sdkHeader.publicKey, peerData.get(peerDataKey.publicKey)],
     [sdkHeader.appData, peerData.get(peerDataKey.appData)],
     [sdkHeader.marker, peerData.get(peerDataKey.connectionMarker)],
+    [sdkHeader.dialerIdentityId, peerData.get(dialerPeerData.identityId)],
+    [sdkHeader.dialerIdentityName, peerData.get(dialerPeerData.identityName)],
     [sdkHeader.routerProvidedConnId, providedId === undefined ? undefined : encodeUint32(providedId)],
   ),
   body: sessionToken,

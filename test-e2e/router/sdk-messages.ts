@@ -2,6 +2,8 @@ import { decodeUint32, encodeUint32, type Message } from '@overlay/channel'
 
 /** Content types between SDKs and routers. */
 export const sdkType = {
+  /** Here as JSON, which only the SDK of these tests sends. */
+  postureResponses: 10800,
   connect: 60783,
   stateConnected: 60784,
   stateClosed: 60785,
@@ -16,6 +18,7 @@ export const sdkType = {
   connInspectRequest: 60798,
   connInspectResponse: 60799,
   bindSuccess: 60800,
+  updateTokenSuccess: 60801,
   updateTokenFailed: 60802,
   updateToken: 60803,
 } as const
@@ -55,6 +58,8 @@ export const sdkHeader = {
   marker: 1025,
   circuitId: 1026,
   stickinessToken: 1027,
+  dialerIdentityId: 1034,
+  dialerIdentityName: 1035,
 } as const
 
 export const connType = { dial: 1, bind: 2 } as const

@@ -15,6 +15,7 @@ import {
   readFirst,
 } from '@overlay/channel'
 import type { Certificate } from '../client.js'
+import type { Posture } from './model-access.js'
 import { connIdOf, connType, onConnection, sdkHeader, sdkType } from './sdk-messages.js'
 import { untilClosed } from './until-closed.js'
 
@@ -32,6 +33,10 @@ export interface TestSdk extends AsyncDisposable {
   host(sessionToken: string, options?: HostOptions): Promise<HostedService>
   /** Dials the service of a session. Throws with the text of the refusal. */
   dial(sessionToken: string): Promise<Connection>
+  /** Sends another access token of the same API session. Throws with the text of the refusal. */
+  renew(accessToken: string): Promise<void>
+  /** Reports the endpoint to the router. */
+  report(posture: Posture & { readonly totpToken?: string }): void
   readonly channel: Channel
 }
 
@@ -53,6 +58,8 @@ export interface HostedService {
 /** A connection to the other application. */
 export interface Connection extends Duplex {
   readonly circuitId: string
+  /** Of the hosting side: the identity that has dialed, as its router names it. */
+  readonly dialer: string | undefined
   /** Resolves with the reason when the router has closed the connection. */
   readonly ended: Promise<string>
 }
@@ -89,7 +96,9 @@ export async function connectSdk({ url, certificate, caPem, apiSessionToken }: S
     for (const end of endings.values()) end('the channel has closed')
   })
 
-  function openConnection(connId: number, circuitId: string): Connection {
+  function openConnection(connId: number, { headers }: Pick<Message, 'headers'>): Connection {
+    const circuitId = headers.get(sdkHeader.circuitId)?.toString() ?? ''
+    const dialer = headers.get(sdkHeader.dialerIdentityName)?.toString()
     let sequence = 0
     let isEnded = false
     let resume: (() => void) | undefined
@@ -149,7 +158,7 @@ export async function connectSdk({ url, certificate, caPem, apiSessionToken }: S
     })
     endings.set(connId, finish)
     if (channel.closed.aborted) finish('the channel has closed')
-    return Object.assign(duplex, { circuitId, ended })
+    return Object.assign(duplex, { circuitId, dialer, ended })
   }
 
   return {
@@ -165,7 +174,7 @@ export async function connectSdk({ url, certificate, caPem, apiSessionToken }: S
         REQUEST_MS,
       )
       if (reply.type !== sdkType.stateConnected) throw new Error(reply.body.toString())
-      return openConnection(connId, reply.headers.get(sdkHeader.circuitId)?.toString() ?? '')
+      return openConnection(connId, reply)
     },
     async host(
       sessionToken,
@@ -189,7 +198,7 @@ export async function connectSdk({ url, certificate, caPem, apiSessionToken }: S
           }
           if (message.type === sdkType.dial) {
             const id = decodeUint32(message.headers.get(sdkHeader.routerProvidedConnId) ?? encodeUint32(0))
-            accept(openConnection(id, message.headers.get(sdkHeader.circuitId)?.toString() ?? ''))
+            accept(openConnection(id, message))
             channel.reply(message, {
               type: sdkType.dialSuccess,
               headers: onConnection(connId),
@@ -232,6 +241,13 @@ export async function connectSdk({ url, certificate, caPem, apiSessionToken }: S
           }),
       }
     },
+    async renew(accessToken) {
+      const message = { type: sdkType.updateToken, body: encodeText(accessToken) }
+      const reply = await channel.request(message, REQUEST_MS)
+      if (reply.type !== sdkType.updateTokenSuccess) throw new Error(reply.body.toString())
+    },
+    report: (posture) =>
+      channel.send({ type: sdkType.postureResponses, body: encodeText(JSON.stringify(posture)) }),
     async [Symbol.asyncDispose]() {
       channel.close('the application ends')
     },

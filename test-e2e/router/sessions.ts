@@ -1,34 +1,35 @@
-/** What ends when a session ends. */
+/** What ends when a session ends. A session has the key by which controllers name it: its token, or its id from 2.0 on. */
 export interface Sessions {
   /** Ends what depends on these sessions. */
-  removed(tokens: readonly string[]): void
-  isRemoved(token: string): boolean
+  removed(keys: readonly string[]): void
+  isRemoved(key: string | undefined): boolean
   /** Calls back when the session ends. Returns what cancels this. */
-  onRemoved(token: string, end: () => void): () => void
+  onRemoved(key: string | undefined, end: () => void): () => void
   /** Sessions in use. */
-  tokens(): string[]
+  keys(): string[]
 }
 
 export function openSessions(): Sessions {
   const removed = new Set<string>()
   const listeners = new Map<string, Set<() => void>>()
   return {
-    removed(tokens) {
-      for (const token of tokens) {
-        removed.add(token)
-        for (const end of [...(listeners.get(token) ?? [])]) end()
-        listeners.delete(token)
+    removed(keys) {
+      for (const key of keys) {
+        removed.add(key)
+        for (const end of [...(listeners.get(key) ?? [])]) end()
+        listeners.delete(key)
       }
     },
-    isRemoved: (token) => removed.has(token),
-    onRemoved(token, end) {
-      const ofToken = listeners.get(token) ?? new Set()
-      listeners.set(token, ofToken.add(end))
+    isRemoved: (key) => key !== undefined && removed.has(key),
+    onRemoved(key, end) {
+      if (key === undefined) return () => undefined
+      const ofKey = listeners.get(key) ?? new Set()
+      listeners.set(key, ofKey.add(end))
       return () => {
-        ofToken.delete(end)
-        if (ofToken.size === 0 && listeners.get(token) === ofToken) listeners.delete(token)
+        ofKey.delete(end)
+        if (ofKey.size === 0 && listeners.get(key) === ofKey) listeners.delete(key)
       }
     },
-    tokens: () => [...listeners.keys()],
+    keys: () => [...listeners.keys()],
   }
 }

@@ -11,6 +11,7 @@ import {
   RemoveFabricTerminatorsRequest,
   type RouterTerminatorState,
   type TerminatorPrecedence,
+  TerminatorRetryHint,
   UpdateTerminatorRequest,
   ValidateTerminatorsV2Request,
   ValidateTerminatorsV2Response,
@@ -21,6 +22,10 @@ import type { Controller, Controllers } from './controllers.js'
 export interface Binding {
   readonly sessionToken: string
   readonly fingerprints: readonly string[]
+  /** Of the API session; empty if it goes without saying. */
+  apiSessionToken(): string
+  /** The controller that decides for the SDK. */
+  controller(): Controller | undefined
   readonly connId: number
   /** Chosen by the SDK: a later binding with the same id replaces this one. */
   readonly listenerId: string
@@ -73,6 +78,10 @@ export interface Terminators {
 
 const REQUEST_MS = 30_000
 const RETRY_MS = 500
+const MAX_FAILURES = 3
+
+const isBusy = ({ result, retryHint }: CreateTerminatorV2Response): boolean =>
+  result === CreateTerminatorResult.BUSY || retryHint === TerminatorRetryHint.BUSY
 
 /** @param confirmMs after a reconnection, controllers have this long to confirm terminators */
 export function openTerminators(
@@ -86,13 +95,20 @@ export function openTerminators(
 
   /** Until a controller has answered, or the terminator is no longer wanted. */
   async function establish(terminator: Terminator): Promise<void> {
+    let failures = 0
     while (terminator.state === 'establishing' && !stopping.aborted) {
       const response = await requestCreation(terminator).catch(() => undefined)
-      if (!response || response.result === CreateTerminatorResult.BUSY) {
+      if (!response || isBusy(response)) {
         await retry()
       } else if (response.result === CreateTerminatorResult.SUCCESS) {
         if (terminator.state === 'establishing') terminator.state = 'established'
         terminator.host.established()
+      } else if (
+        response.errorCode > 0 &&
+        response.retryHint === TerminatorRetryHint.DEFAULT &&
+        ++failures < MAX_FAILURES
+      ) {
+        await retry()
       } else {
         byId.delete(terminator.id)
         terminator.state = 'deleting'
@@ -115,10 +131,10 @@ export function openTerminators(
       precedence,
       instanceId,
       instanceSecret,
-      apiSessionToken: '',
+      apiSessionToken: binding.apiSessionToken(),
     }).finish()
-    const reply = await controllers
-      .any()
+    const reply = await binding
+      .controller()
       ?.channel.request({ type: edgeType.createTerminatorV2, body }, REQUEST_MS)
     return reply && CreateTerminatorV2Response.decode(reply.body)
   }
@@ -143,10 +159,11 @@ export function openTerminators(
     )
   }
 
-  async function stateOf(id: string, marker: bigint): Promise<RouterTerminatorState> {
+  /** @param asksHost false: the router's own table decides */
+  async function stateOf(id: string, marker: bigint, asksHost: boolean): Promise<RouterTerminatorState> {
     const terminator = byId.get(id)
     if (terminator?.state === 'establishing') terminator.state = 'established'
-    const valid = terminator?.host.isOpen() === true && (await terminator.host.stillHosts())
+    const valid = terminator?.host.isOpen() === true && (!asksHost || (await terminator.host.stillHosts()))
     const reason = InvalidTerminatorReason.UNKNOWN_TERMINATOR
     return { valid, reason, detail: valid ? '' : 'terminator not found', marker }
   }
@@ -175,10 +192,10 @@ export function openTerminators(
         precedence: precedence ?? 0,
         updateCost: cost !== undefined,
         updatePrecedence: precedence !== undefined,
-        apiSessionToken: '',
+        apiSessionToken: binding.apiSessionToken(),
       }).finish()
-      controllers
-        .any()
+      binding
+        .controller()
         ?.channel.request({ type: edgeType.updateTerminator, body }, REQUEST_MS)
         .catch(() => undefined) // routers do not repeat it
     },
@@ -192,9 +209,9 @@ export function openTerminators(
       if (present.length > 0) void removeAt(present.map(({ id }) => id))
     },
     async validate(message, { channel }) {
-      const { terminators } = ValidateTerminatorsV2Request.decode(message.body)
+      const { terminators, postCreate } = ValidateTerminatorsV2Request.decode(message.body)
       const states = await Promise.all(
-        terminators.map(async ({ id, marker }) => [id, await stateOf(id, marker)] as const),
+        terminators.map(async ({ id, marker }) => [id, await stateOf(id, marker, !postCreate)] as const),
       )
       const body = ValidateTerminatorsV2Response.encode({ states: new Map(states) }).finish()
       channel.reply(message, { type: ctrlType.validateTerminatorsV2Response, body })

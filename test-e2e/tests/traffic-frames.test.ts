@@ -3,8 +3,9 @@ import { contentType, ctrlType, edgeType, encodeFrame, encodeVersion, headerKey 
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sendHello } from '../../packages/channel/testing/send-hello.js'
 import { ownCertificate } from '../member.js'
-import { connectTls, VERSION } from '../router/controllers.js'
+import { connectTls } from '../router/controllers.js'
 import { enrollRouter, type RouterIdentity } from '../router/identity.js'
+import { versionOf } from '../router/lines.js'
 import type { TestRouter } from '../router/router.js'
 import { untilClosed } from '../router/until-closed.js'
 import { startTraffic, type Traffic, until } from '../traffic.js'
@@ -26,7 +27,11 @@ const connect = (as: Pick<RouterIdentity, 'client' | 'caPem'> = identity): Promi
   connectTls(traffic.network.controllers[0] ?? '', as)
 
 const greet = (socket: TLSSocket, routerId = identity.id) =>
-  sendHello(socket, { routerId, headers: new Map([[headerKey.version, encodeVersion(VERSION)]]) }, HELLO_MS)
+  sendHello(
+    socket,
+    { routerId, headers: new Map([[headerKey.version, encodeVersion(versionOf('1.1'))]]) },
+    HELLO_MS,
+  )
 
 const channelOf = (router: TestRouter) => router.controllers.any()?.channel
 
