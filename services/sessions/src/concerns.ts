@@ -78,6 +78,7 @@ export async function openTraffic(core: ControlCore, owners: ControlOwners): Pro
   const opened = new AsyncDisposableStack()
   opened.use(terminators)
   opened.use(circuits)
+  opened.use(tunnel)
   opened.use(access) // disposed first: it calls the others
   access.onSessionsEnded(terminators.endOfSessions)
   access.onSessionsEnded(circuits.endOfSessions)

@@ -1,11 +1,10 @@
-import type { Channel, Message, Outgoing } from '@overlay/channel'
-import { edgeErrorCode } from '@overlay/channel'
+import { type Channel, ChannelClosed, edgeErrorCode, type Message, type Outgoing } from '@overlay/channel'
 import { announcing, type FabricEvent } from '@overlay/store/change-log'
 import sql from 'sql-template-tag'
 import type { Concern } from '../src/channel/handlers.js'
 import type { RouterChannel } from '../src/channel/router-channel.js'
 import { AccessRefused, type CheckAccess } from '../src/domain/router-access.js'
-import { NO_FEATURES } from '../src/domain/router-features.js'
+import { NO_FEATURES, type RouterFeatures } from '../src/domain/router-features.js'
 import { terminatorsConcern } from '../src/terminators/terminators-concern.js'
 import { log, startStore } from './store.js'
 
@@ -25,24 +24,29 @@ export interface FakeRouter {
   connect(): Promise<void>
 }
 
-export function fakeRouter(concern: () => Concern, routerId: string): FakeRouter {
+export function fakeRouter(
+  concern: () => Concern,
+  routerId: string,
+  features: RouterFeatures = NO_FEATURES,
+): FakeRouter {
   const sent: Outgoing[] = []
   const answers = new Map<number, Outgoing[]>()
   let sequence = 0
+  const closing = new AbortController()
   const channel: Channel = {
     send: (message) => void ('type' in message && sent.push(message)),
     sendLarge: () => Promise.reject(new Error('not used here')),
     request: () => Promise.reject(new Error('not used here')),
     requestLarge: () => Promise.reject(new Error('not used here')),
     reply: (to, answer) => void answers.get(to.sequence)?.push(answer),
-    close: () => undefined,
-    closed: new AbortController().signal,
+    close: (reason) => closing.abort(new ChannelClosed(reason)),
+    closed: closing.signal,
     queuedBytes: () => 0,
     drained: async () => undefined,
     latencyMs: () => undefined,
   }
   const router: RouterChannel = {
-    ...{ routerId, channel, fingerprint: '', connectedAt: new Date(), features: NO_FEATURES },
+    ...{ routerId, channel, fingerprint: '', connectedAt: new Date(), features },
     ...{ isReconnection: true, linkListeners: Buffer.alloc(0) },
   }
   async function askRaw(type: number, body: Buffer, headers: Message['headers'] = new Map()) {
@@ -91,7 +95,7 @@ export async function startTerminators({ strategy = '' }: { readonly strategy?: 
     terminatorsConcern({
       changeLog,
       replicaId,
-      presence: { isOnline: (id) => id === 'r1', replicas: () => new Set(['c1', 'c2']) },
+      presence: { isOnline: (id) => id === 'r1', of: () => [], replicas: () => new Set(['c1', 'c2']) },
       messages: { send: (routerId, message) => void sentElsewhere.push({ routerId, message }) },
       events: { emit: (event) => void events.push(event) },
       services: {

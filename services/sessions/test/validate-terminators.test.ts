@@ -11,8 +11,10 @@ import {
 } from '@overlay/channel'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
+import type { RouterFeatures } from '../src/domain/router-features.js'
+import type { Presence } from '../src/routers/router-presence.js'
 import { openValidation } from '../src/terminators/validate-terminators.js'
-import { type FakeRouter, startTerminators } from './router-terminators.js'
+import { type FakeRouter, fakeRouter, startTerminators } from './router-terminators.js'
 import { log } from './store.js'
 
 type Started = Awaited<ReturnType<typeof startTerminators>>
@@ -89,6 +91,10 @@ test('a router that creates a terminator again right after it has reported it as
   expect(await ids(started)).toEqual(['t1'])
 })
 
+const today: RouterFeatures = { hasDataModel: true, needsSignedSessions: true, isGrouped: true }
+const isPostCreate = ({ body = Buffer.alloc(0) }: Outgoing): boolean =>
+  ValidateTerminatorsV2Request.decode(body).postCreate
+
 test('a router is asked about a new terminator some seconds later, at whichever replica it is', async () => {
   await using started = await startTerminators()
   await insert(started, ['t1', 't2'])
@@ -97,6 +103,7 @@ test('a router is asked about a new terminator some seconds later, at whichever 
   await using validation = openValidation({
     db: started.db,
     messages: { send: (routerId, message) => void sent.push({ routerId, message }) },
+    presence: { of: (routerId) => (routerId === 'r2' ? [{ features: today } as Presence] : []) },
     removeInvalid: async () => undefined,
     log,
     delayMs: 10,
@@ -107,4 +114,14 @@ test('a router is asked about a new terminator some seconds later, at whichever 
     ['r1', ['t1']],
     ['r2', ['t3']],
   ])
+  expect(sent.map(({ message }) => isPostCreate(message))).toEqual([false, true])
+})
+
+test('a router of 2.x that connects answers from its own table', async () => {
+  await using started = await startTerminators()
+  await insert(started, ['t1'])
+  const router = fakeRouter(() => started.concern, 'r1', today)
+  await router.connect()
+  await started.r1.connect()
+  expect([router, started.r1].map(({ sent }) => sent.map(isPostCreate))).toEqual([[true], [false]])
 })

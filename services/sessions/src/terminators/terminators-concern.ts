@@ -24,7 +24,7 @@ export interface TerminatorDeps {
   readonly changeLog: Pick<ChangeLog, 'db' | 'write'>
   /** Controller id of this replica. */
   readonly replicaId: string
-  readonly presence: Pick<RouterPresence, 'isOnline' | 'replicas'>
+  readonly presence: Pick<RouterPresence, 'isOnline' | 'of' | 'replicas'>
   readonly messages: Pick<RouterMessages, 'send'>
   readonly events: FabricEvents
   readonly services: Pick<ServiceDirectory, 'find'>
@@ -62,7 +62,7 @@ export function terminatorsConcern(deps: TerminatorDeps): Terminators {
   ]
   const opened = new AsyncDisposableStack()
   const validation = opened.use(
-    openValidation({ db, messages, removeInvalid: openInvalidRemover(writes), log }),
+    openValidation({ db, messages, presence, removeInvalid: openInvalidRemover(writes), log }),
   )
   const sessions = opened.use(endWithSessions({ ...writes, endCircuits, log }))
   opened.use(flushCosts({ db, replicaId, replicas: presence.replicas, costs, log }))

@@ -9,7 +9,9 @@ import { batch, type Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import { onMessage } from '../channel/handlers.js'
 import type { RouterChannel, RouterMessages } from '../channel/router-channel.js'
+import { NO_FEATURES, type RouterFeatures } from '../domain/router-features.js'
 import { LIST_BYTES, MAX_WAITING_VALIDATIONS, VALIDATION_DELAY_MS, VALIDATION_PAGE } from '../limits.js'
+import type { RouterPresence } from '../routers/router-presence.js'
 import {
   type InvalidTerminator,
   nextOfRouters,
@@ -20,6 +22,7 @@ import {
 export interface ValidationDeps {
   readonly db: Database
   readonly messages: Pick<RouterMessages, 'send'>
+  readonly presence: Pick<RouterPresence, 'of'>
   readonly removeInvalid: (invalid: readonly InvalidTerminator[]) => Promise<void>
   readonly log: Logger
   readonly delayMs?: number
@@ -27,7 +30,7 @@ export interface ValidationDeps {
 
 /** Asks routers which of their terminators they know, and deletes those that they do not know. */
 export function openValidation(deps: ValidationDeps) {
-  const { db, messages, removeInvalid, log, delayMs = VALIDATION_DELAY_MS } = deps
+  const { db, messages, presence, removeInvalid, log, delayMs = VALIDATION_DELAY_MS } = deps
   const pages = batch<{ routerId: string; after: string }, readonly ToValidate[]>(
     async (requests) => {
       const rows = await nextOfRouters(db, requests, VALIDATION_PAGE)
@@ -46,7 +49,7 @@ export function openValidation(deps: ValidationDeps) {
     try {
       for (const page of pagesOf(ids, VALIDATION_PAGE))
         for (const [routerId, rows] of byRouter(await terminatorsToValidate(db, page)))
-          messages.send(routerId, requestFor(rows))
+          messages.send(routerId, requestFor(rows, presence.of(routerId)[0]?.features))
     } catch (err) {
       log.warn({ err }, 'new terminators not validated before their routers reconnect')
     }
@@ -79,10 +82,10 @@ export function openValidation(deps: ValidationDeps) {
     ),
 
     /** Asks a router about all of its terminators. */
-    async validateRouter({ routerId, channel }: RouterChannel): Promise<void> {
+    async validateRouter({ routerId, channel, features }: RouterChannel): Promise<void> {
       for (let after = ''; !channel.closed.aborted; ) {
         const rows = await pages({ routerId, after })
-        if (rows.length > 0) channel.send(requestFor(rows))
+        if (rows.length > 0) channel.send(requestFor(rows, features))
         if (rows.length < VALIDATION_PAGE) return
         await channel.drained()
         after = rows.at(-1)?.id ?? after
@@ -111,8 +114,11 @@ function byRouter(rows: readonly ToValidate[]): ReadonlyMap<string, ToValidate[]
   return found
 }
 
-/** `fixInvalid`: the router also forgets what it does not serve any more. */
-const requestFor = (rows: readonly ToValidate[]): Outgoing => ({
+/**
+ * `fixInvalid`: the router also forgets what it does not serve any more. `postCreate`: a router of 2.x answers from its own
+ * table, and asks its clients itself.
+ */
+const requestFor = (rows: readonly ToValidate[], features: RouterFeatures = NO_FEATURES): Outgoing => ({
   type: ctrlType.validateTerminatorsV2,
   body: ValidateTerminatorsV2Request.encode({
     terminators: rows.map(({ id, binding, address, marker }) => ({
@@ -122,6 +128,6 @@ const requestFor = (rows: readonly ToValidate[]): Outgoing => ({
       marker: BigInt(marker),
     })),
     fixInvalid: true,
-    postCreate: false,
+    postCreate: features.isGrouped,
   }).finish(),
 })
