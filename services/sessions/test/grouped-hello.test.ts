@@ -19,7 +19,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { goldenFrames } from '../../../packages/channel/testing/golden-frames.js'
 import { authority } from '../../identity/test/certificates.js'
 import { type Replica, startControlNetwork, type TestNetwork } from './control.js'
-import { connectRouter, openSocket, type RouterKey, untilClosed } from './test-router.js'
+import { connectRouter, groupedHello, openSocket, type RouterKey, untilClosed } from './test-router.js'
 
 /** The routers of the recorded hellos. */
 const [OLD, GROUPED] = ['golden.r1', '3AzI8EiBi']
@@ -51,15 +51,7 @@ async function answerTo(frame: string): Promise<Message | undefined> {
 }
 
 type Headers = (readonly [number, Buffer])[]
-const version = encodeVersion({ version: 'v2.0.3', revision: '', buildDate: '', os: '', arch: '' })
-const grouped = (...more: Headers): Headers => [
-  [headerKey.version, version],
-  [headerKey.type, encodeText('ctrl.default')],
-  [groupedHeader.isGrouped, encodeBool(true)],
-  [groupedHeader.isFirst, encodeBool(true)],
-  [groupedHeader.capabilities, Buffer.of(2)],
-  ...more,
-]
+const grouped = (...more: Headers): Headers => [...groupedHello, ...more]
 const without = (headers: Headers, key: number): Headers => headers.filter(([at]) => at !== key)
 const connect = (key: RouterKey, headers: Headers, to = replica) =>
   connectRouter({ port: to.port, key, headers })

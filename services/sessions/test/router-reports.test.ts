@@ -16,7 +16,7 @@ import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { interfacesOfRouters } from '../src/store/router-interfaces.js'
 import { type Replica, startControlNetwork, type TestNetwork } from './control.js'
-import { connectRouter, type TestRouter } from './test-router.js'
+import { connectRouter, groupedHello, type TestRouter } from './test-router.js'
 
 let network: TestNetwork
 let replica: Replica
@@ -28,7 +28,7 @@ afterAll(() => network[Symbol.asyncDispose]())
 
 async function connect(name: string): Promise<TestRouter & { readonly id: string }> {
   const key = await network.createRouter(name)
-  const router = await connectRouter({ port: replica.port, key })
+  const router = await connectRouter({ port: replica.port, key, headers: groupedHello })
   await router.message(edgeType.serverHello)
   return { ...router, id: key.id }
 }

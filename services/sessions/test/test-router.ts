@@ -5,10 +5,15 @@ import {
   ClientHello,
   ctrlType,
   edgeType,
+  encodeBits,
+  encodeBool,
+  encodeText,
   encodeVersion,
+  groupedHeader,
   headerKey,
   type Message,
   type Outgoing,
+  routerCapability,
 } from '@overlay/channel'
 import { type AnsweredHello, sendHello } from '../../../packages/channel/testing/send-hello.js'
 
@@ -43,7 +48,18 @@ export interface TestRouter {
   message(type: number): Promise<Message>
 }
 
-const version = encodeVersion({ version: 'v1.1.13', revision: 'r', buildDate: 'd', os: 'o', arch: 'a' })
+const versionOf = (version: string) =>
+  encodeVersion({ version, revision: 'r', buildDate: 'd', os: 'o', arch: 'a' })
+const version = versionOf('v1.1.13')
+
+/** Headers of the hello of a router of 2.x. */
+export const groupedHello: readonly (readonly [number, Buffer])[] = [
+  [headerKey.version, versionOf('v2.0.3')],
+  [headerKey.type, encodeText('ctrl.default')],
+  [groupedHeader.isGrouped, encodeBool(true)],
+  [groupedHeader.isFirst, encodeBool(true)],
+  [groupedHeader.capabilities, encodeBits([routerCapability.multiChannel])],
+]
 
 /** A connection after its TLS handshake. */
 export async function openSocket({ port, key }: ConnectOptions): Promise<TLSSocket> {

@@ -2,6 +2,7 @@ import {
   ApiSessionHeartbeat,
   type Channel,
   contentType,
+  ctrlType,
   edgeType,
   type Message,
   TooManyFields,
@@ -138,11 +139,16 @@ test('a message whose body the channel has left out is dropped, and costs all of
   expect(handled).toEqual([2])
 })
 
-test('a message that routers of its line do not send is dropped before it is decoded', async () => {
-  const { handled, dispatch } = startDispatch({ type: edgeType.createApiSession })
-  const features = { ...NO_FEATURES, isGrouped: true }
-  await dispatch(messageOf(1, edgeType.createApiSession), { ...routerOf(), features })
-  expect(handled).toEqual([])
-  await dispatch(messageOf(2, edgeType.createApiSession), routerOf())
-  expect(handled).toEqual([2])
-})
+test.each([
+  [edgeType.createApiSession, { ...NO_FEATURES, isGrouped: true }, NO_FEATURES],
+  [ctrlType.updateRouterInterfaces, NO_FEATURES, { ...NO_FEATURES, hasDataModel: true }],
+])(
+  'a message of type %i is dropped before it is decoded if such routers do not send it',
+  (type, other, own) => {
+    const { handled, dispatch } = startDispatch({ type })
+    void dispatch(messageOf(1, type), { ...routerOf(), features: other })
+    expect(handled).toEqual([])
+    void dispatch(messageOf(2, type), { ...routerOf(), features: own })
+    expect(handled).toEqual([2])
+  },
+)

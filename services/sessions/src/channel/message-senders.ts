@@ -1,9 +1,11 @@
-import { edgeType } from '@overlay/channel'
+import { ctrlType, edgeType } from '@overlay/channel'
 import type { RouterFeatures } from '../domain/router-features.js'
 
 type Senders = (features: RouterFeatures) => boolean
 
+const grouped: Senders = ({ isGrouped }) => isGrouped
 const beforeGroups: Senders = ({ isGrouped }) => !isGrouped
+const withModel: Senders = ({ hasDataModel }) => hasDataModel
 
 /** Types of messages that only some routers send. */
 const senders: ReadonlyMap<number, Senders> = new Map<number, Senders>([
@@ -13,6 +15,11 @@ const senders: ReadonlyMap<number, Senders> = new Map<number, Senders>([
   [edgeType.createCircuitForService, beforeGroups],
   [edgeType.listServices, beforeGroups],
   [edgeType.createTunnelTerminator, beforeGroups],
+  [edgeType.connectEvents, withModel],
+  [ctrlType.updateRouterInterfaces, withModel],
+  [ctrlType.linkState, withModel],
+  [ctrlType.alerts, grouped],
+  [ctrlType.linkListeners, grouped],
 ])
 
 /** Whether routers with these features send messages of this type. Others must not reach its decoder. */
