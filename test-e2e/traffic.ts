@@ -15,6 +15,8 @@ export interface Traffic extends AsyncDisposable {
   readonly admin: Admin
   /** Enrolls a router, connects it to all replicas unless told otherwise, and waits until it is online. */
   router(name: string, options?: Partial<RouterOptions>): Promise<TestRouter>
+  /** Connects a router that is enrolled, as `router` does. */
+  start(options: Pick<RouterOptions, 'identity'> & Partial<RouterOptions>): Promise<TestRouter>
   /** Creates a service that identities with `#host` may bind and those with `#client` may dial. */
   service(name: string, body?: object): Promise<string>
   /** Enrolls an identity. */
@@ -163,7 +165,10 @@ export function trafficOf(
     violations: () => routers.flatMap((router) => router.violations()),
     async router(name: string, more: Partial<RouterOptions> = {}) {
       const identity = await enrollRouter(admin, server, { name, roleAttributes })
-      const router = use(await startRouter({ identity, controllers, ...more }))
+      return traffic.start({ identity, ...more })
+    },
+    async start(options: Pick<RouterOptions, 'identity'> & Partial<RouterOptions>) {
+      const router = use(await startRouter({ controllers, ...options }))
       routers.push(router)
       await until(() => isOnline(admin, router))
       return router
