@@ -45,8 +45,9 @@ export const sessions = ({ sessions: owner }: Services, written: () => Positions
   'POST /sessions': acceptBody(
     createBody,
     async (c, _, { serviceId = '', type = '', tags }) => {
-      const apiSessionAt = sessionOf(c).position // guards the create against a revocation
-      const request = { serviceId, type, tags: tags ? jsonBytes(tags) : none, apiSessionAt }
+      const { position: apiSessionAt, keyId } = sessionOf(c) // the position guards the create against a revocation
+      const hasAccessToken = keyId !== undefined
+      const request = { serviceId, type, tags: tags ? jsonBytes(tags) : none, apiSessionAt, hasAccessToken }
       const created = await owner.createSession(request, callContextOf(c, written()))
       return sendData(c, created.json, 201) // wire: `data` is the whole session, not `_links` and `id`
     },

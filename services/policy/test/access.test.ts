@@ -9,7 +9,11 @@ const authorize = (
   identityId: string,
   serviceId: string,
   { context = admin, access = Access.ACCESS_DIAL, isAdmin = false, by = policy } = {},
-) => by.policy.authorize({ identityId, serviceId, access, isAdmin, apiSessionId: '' }, context)
+) =>
+  by.policy.authorize(
+    { identityId, serviceId, access, isAdmin, apiSessionId: '', postureAtRouters: false },
+    context,
+  )
 const whole = () => policy.engine.catchUp({ signal: AbortSignal.timeout(30_000) })
 
 let count = 0
@@ -154,7 +158,17 @@ test('an incomplete load judges no access', async () => {
   })
   const lost = () =>
     starting.policy.findLost(
-      { held: [{ identityId: alice, serviceId: service, access: Access.ACCESS_DIAL, apiSessionId: '' }] },
+      {
+        held: [
+          {
+            identityId: alice,
+            serviceId: service,
+            access: Access.ACCESS_DIAL,
+            apiSessionId: '',
+            postureAtRouters: false,
+          },
+        ],
+      },
       as({}),
     )
   await expect(lost()).rejects.toMatchObject({ code: 'TIMEOUT' })
@@ -169,13 +183,13 @@ test('lost accesses, also of deleted entities, are distinguished from granted on
   const { alice, service, dial, staff } = await wiki()
   await network.identity.put('root', { isAdmin: true, roleAttributes: [staff] })
   await whole()
-  const apiSessionId = ''
+  const shared = { apiSessionId: '', postureAtRouters: false }
   const held = [
-    { identityId: alice, serviceId: service, access: Access.ACCESS_DIAL, apiSessionId },
-    { identityId: alice, serviceId: service, access: Access.ACCESS_BIND, apiSessionId },
-    { identityId: 'gone', serviceId: service, access: Access.ACCESS_DIAL, apiSessionId },
-    { identityId: 'root', serviceId: service, access: Access.ACCESS_DIAL, apiSessionId },
-    { identityId: 'root', serviceId: 'gone', access: Access.ACCESS_DIAL, apiSessionId },
+    { identityId: alice, serviceId: service, access: Access.ACCESS_DIAL, ...shared },
+    { identityId: alice, serviceId: service, access: Access.ACCESS_BIND, ...shared },
+    { identityId: 'gone', serviceId: service, access: Access.ACCESS_DIAL, ...shared },
+    { identityId: 'root', serviceId: service, access: Access.ACCESS_DIAL, ...shared },
+    { identityId: 'root', serviceId: 'gone', access: Access.ACCESS_DIAL, ...shared },
   ]
   const before = await policy.policy.findLost({ held }, as({}))
   expect(before).toEqual({ lost: [false, true, true, false, true], granting: [dial, '', '', dial, ''] })

@@ -1,9 +1,10 @@
 import { Access } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { admin, newName, parsed } from './network.js'
-import { caller, domain, postureNetwork } from './posture.js'
+import { caller, domain, now, postureNetwork } from './posture.js'
 
-const { network, policy, other, catchUp, check, submit, guarded, authorize } = await postureNetwork()
+const { network, policy, other, catchUp, check, mfaCheck, submit, guarded, authorize, pass } =
+  await postureNetwork()
 
 test('a service is refused until the posture passes, and the refusal names the checks that fail', async () => {
   const checkId = await check({})
@@ -63,9 +64,10 @@ test('an access is lost when posture fails, but an admin keeps its own', async (
   const who = await guarded(await check({}))
   const root = newName()
   await network.identity.put(root, { isAdmin: true })
+  const dial = { access: Access.ACCESS_DIAL, apiSessionId: 's1', postureAtRouters: false }
   const held = [
-    { identityId: who.alice, serviceId: who.service, access: Access.ACCESS_DIAL, apiSessionId: 's1' },
-    { identityId: root, serviceId: who.service, access: Access.ACCESS_DIAL, apiSessionId: 's1' },
+    { identityId: who.alice, serviceId: who.service, ...dial },
+    { identityId: root, serviceId: who.service, ...dial },
   ]
   const lost = async () => {
     await catchUp()
@@ -139,4 +141,51 @@ test('a deleted check is removed from policies, and no longer required', async (
     postureCheckRolesDisplay: [],
   })
   expect(await authorize(who)).toMatchObject({ policyIds: [who.policyId] })
+})
+
+const refused = { code: 'INVALID_POSTURE' }
+const authorizeAtRouters = (who: Parameters<typeof authorize>[0]) => authorize(who, {}, policy, true)
+const lostAtRouters = async (
+  { alice, service }: Parameters<typeof authorize>[0],
+  postureAtRouters = true,
+) => {
+  const held = [
+    {
+      identityId: alice,
+      serviceId: service,
+      access: Access.ACCESS_DIAL,
+      apiSessionId: 's1',
+      postureAtRouters,
+    },
+  ]
+  return (await policy.policy.findLost({ held }, admin)).lost
+}
+
+test('routers may evaluate checks of devices that the client has reported to none here', async () => {
+  const who = await guarded(await check({}))
+  await expect(authorize(who)).rejects.toMatchObject(refused)
+  const granted = { policyIds: [who.policyId], postureAtRouters: true, lasts: false }
+  expect(await authorizeAtRouters(who)).toMatchObject(granted)
+  expect([await lostAtRouters(who), await lostAtRouters(who, false)]).toEqual([[false], [true]])
+
+  await submit(who.alice, domain('a.example'))
+  await catchUp()
+  expect(await authorizeAtRouters(who)).toMatchObject({ postureAtRouters: false, lasts: true })
+  await policy.entities.delete({ kind: 'service-policies', id: who.policyId }, admin)
+  await catchUp()
+  await expect(authorizeAtRouters(who)).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  expect(await lostAtRouters(who)).toEqual([true])
+})
+
+test('the second factor is evaluated here, wherever devices are', async () => {
+  const mfaId = await mfaCheck({ timeoutSeconds: 60 })
+  const who = await guarded(mfaId, { postureCheckRoles: [`@${await check({})}`, `@${mfaId}`] })
+  await expect(authorizeAtRouters(who)).rejects.toMatchObject(refused)
+  expect(await lostAtRouters(who)).toEqual([true])
+  await pass(who.alice, now())
+  expect(await authorizeAtRouters(who)).toMatchObject({ postureAtRouters: true })
+  expect(await lostAtRouters(who)).toEqual([false])
+  await pass(who.alice, new Date(Date.now() - 61_000).toISOString())
+  await expect(authorizeAtRouters(who)).rejects.toMatchObject(refused)
+  expect(await lostAtRouters(who)).toEqual([true])
 })

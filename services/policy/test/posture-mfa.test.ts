@@ -30,6 +30,7 @@ test('an API session passes at once in every replica when identity reports it, u
     serviceId,
     access: Access.ACCESS_DIAL,
     apiSessionId,
+    postureAtRouters: false,
   }))
   expect((await policy.policy.findLost({ held: lost }, admin)).lost).toEqual([true, false])
 })

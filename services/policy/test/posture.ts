@@ -38,9 +38,17 @@ export async function postureNetwork() {
     return { alice, service, policyId }
   }
 
-  const authorize = ({ alice, service }: Guarded, positions: Positions = {}, replica: Replica = policy) => {
+  const authorize = (
+    { alice, service }: Guarded,
+    positions: Positions = {},
+    replica: Replica = policy,
+    postureAtRouters = false,
+  ) => {
     const request = { identityId: alice, serviceId: service, access: Access.ACCESS_DIAL, isAdmin: false }
-    return replica.policy.authorize({ ...request, apiSessionId: 's1' }, { ...admin, positions })
+    return replica.policy.authorize(
+      { ...request, apiSessionId: 's1', postureAtRouters },
+      { ...admin, positions },
+    )
   }
 
   /** The API session passes the second factor, or must pass it again, as identity reports it. */

@@ -13,6 +13,7 @@ import { newId } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { AccessClaim } from '../src/domain/router-access.js'
+import type { Presence } from '../src/routers/router-presence.js'
 import { connectedIdentities } from '../src/store/identity-connection.js'
 import { endManySessions, endSessions } from '../src/store/session.js'
 import {
@@ -35,12 +36,14 @@ async function startReplica(
   common: Readonly<Record<string, readonly string[]>> = {},
   onReport?: TestAccessOptions['onReport'],
   grants?: TestAccessOptions['grants'],
+  presence?: TestAccessOptions['presence'],
 ) {
   const identity = fakeIdentity()
   const commonRouters = (identityId: string, serviceId: string) => common[`${identityId} ${serviceId}`] ?? []
   const access = await startAccess(store.changeLog, {
     ...{ bus: noBus, identity, commonRouters, onReport },
     ...(grants && { grants }),
+    ...(presence && { presence }),
   })
   return { identity, access, [Symbol.asyncDispose]: () => access[Symbol.asyncDispose]() }
 }
@@ -52,6 +55,31 @@ async function makeSession(apiSessionId: string, identityId: string, type = 'Dia
     values (${id}, ${token}, ${type}, ${apiSessionId}, 'wiki', ${identityId})`)
   return { id, token }
 }
+
+const featuresOf = (needsSignedSessions: boolean) => ({
+  hasDataModel: true,
+  needsSignedSessions,
+  isGrouped: false,
+})
+
+test('only routers that evaluate devices carry a session whose device is evaluated there', async () => {
+  const routers: Readonly<Record<string, readonly boolean[]>> = { r1: [true], r2: [false], r3: [true, false] }
+  const presence = {
+    of: (id: string) => (routers[id] ?? []).map((is) => ({ features: featuresOf(is) }) as Presence),
+  }
+  const common = { 'dora wiki': ['r1', 'r2', 'r3', 'r4'] }
+  await using replica = await startReplica(common, undefined, undefined, presence)
+  const { id } = replica.identity.bearer('dora', { id: '1', token: 'eyJ.1' })
+  const { id: sessionId, token } = await makeSession(id, 'dora')
+  const use = (routerId: string) =>
+    replica.access.concern.checkAccess(claim(token, { routerId, fingerprints: ['one'] }))
+  await store.changeLog.db.query(sql`update session set posture_at_routers = true where id = ${sessionId}`)
+  expect(await use('r1')).toMatchObject({ sessionId })
+  for (const routerId of ['r2', 'r3', 'r4'])
+    await expect(use(routerId)).rejects.toMatchObject({ message: 'invalid session' })
+  await store.changeLog.db.query(sql`update session set posture_at_routers = false where id = ${sessionId}`)
+  expect(await use('r2')).toMatchObject({ sessionId })
+})
 
 const claim = (sessionToken: string, more: Partial<AccessClaim> = {}): AccessClaim => ({
   routerId: 'r1',

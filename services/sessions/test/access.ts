@@ -256,6 +256,7 @@ export interface TestAccessOptions {
   /** Called with each report to identity. */
   readonly onReport?: (() => Promise<void>) | undefined
   readonly grants?: ReturnType<typeof fakeGrants>
+  readonly presence?: AccessDeps['presence']
 }
 
 /** The concern of one replica, with fakes of the other services. */
@@ -271,6 +272,7 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
     changeLog,
     log,
     directory: { get: () => ({ isEdge: true }) } as unknown as AccessDeps['directory'],
+    presence: options.presence ?? { of: () => [] },
     sync: {
       started: ({ routerId }) => void synced.delete(routerId),
       done: ({ routerId }) => void synced.add(routerId),

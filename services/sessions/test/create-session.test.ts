@@ -13,7 +13,13 @@ import { startStore, waitingFor } from './store.js'
 
 const timeline = randomUUID()
 const at = (number: number): Position => ({ timeline, number })
-const request = { serviceId: 'wiki', type: 'Dial', tags: Buffer.from('{"a":"b"}'), apiSessionAt: undefined }
+const request = {
+  serviceId: 'wiki',
+  type: 'Dial',
+  tags: Buffer.from('{"a":"b"}'),
+  apiSessionAt: undefined,
+  hasAccessToken: false,
+}
 
 const context = (positions: Positions): Context => ({
   ...ownContext(AbortSignal.timeout(30_000)),
@@ -39,6 +45,10 @@ interface Policy {
   position: number
   isAllowed: boolean
   calls: number
+  /** The device of the client has been reported here, and passes. Absent: there are no checks of it. */
+  hasDevice?: boolean
+  /** The routers online that evaluate devices. */
+  evaluating?: readonly string[]
 }
 
 /** A stream of policy that is never fresh: each create asks policy. */
@@ -52,7 +62,7 @@ const noWatch = {
 
 function creator(changeLog: ChangeLog, policyState: Policy) {
   const policy = {
-    async authorize(_question: unknown, { positions }: Context) {
+    async authorize({ postureAtRouters }: { readonly postureAtRouters: boolean }, { positions }: Context) {
       policyState.calls++
       policyState.position = Math.max(
         policyState.position,
@@ -60,13 +70,16 @@ function creator(changeLog: ChangeLog, policyState: Policy) {
         positions.policy?.number ?? 0,
       )
       if (!policyState.isAllowed) throw new Fault('NOT_FOUND', 'service with id wiki not found')
+      const isPassing = policyState.hasDevice !== false
+      if (!isPassing && !postureAtRouters) throw new Fault('INVALID_POSTURE')
       const followed = { identity: at(policyState.position), policy: at(policyState.position) }
       return {
-        routerIds: [],
+        routerIds: ['old', 'new'],
         policyIds: ['grants', 'grants too'],
         serviceName: 'wiki',
         positions: followed,
         lasts: true,
+        postureAtRouters: !isPassing,
       }
     },
   }
@@ -74,7 +87,11 @@ function creator(changeLog: ChangeLog, policyState: Policy) {
     changeLog,
     grants: openGrants(policy, noWatch),
     held: { find: () => undefined, keep: (look) => look() },
-    clientRouters: { of: () => undefined, featuresOf: () => [] },
+    clientRouters: {
+      of: () => undefined,
+      evaluating: (ids) => ids.filter((id) => policyState.evaluating?.includes(id)),
+      featuresOf: () => [],
+    },
     identity: { checkApiSession: async () => ({ position: at(policyState.position) }) },
   })
 }
@@ -213,3 +230,63 @@ test('a follower waits for a create that has compared, and the sweep sees its se
 
 const names = async () => new Map()
 const heads = async () => ({})
+
+/** Two edge routers that are online. */
+async function startWithRouters() {
+  const store = await startStore()
+  const { db } = store.changeLog
+  await follow(db, 5)
+  await db.query(
+    sql`insert into router (id, name, is_edge) values ('old', 'old', true), ('new', 'new', true)`,
+  )
+  const state: Policy = { position: 5, isAllowed: true, calls: 0, hasDevice: false, evaluating: ['new'] }
+  const create = creator(store.changeLog, state)
+  const ask = async (hasAccessToken = true) => {
+    const { json } = await create({ ...request, hasAccessToken }, context({ identity: at(5) }))
+    const { id, edgeRouters } = JSON.parse(json.toString()) as {
+      readonly id: string
+      readonly edgeRouters: readonly { readonly name: string }[] | null
+    }
+    return { id, routers: (edgeRouters ?? []).map(({ name }) => name) }
+  }
+  const kinds = async () =>
+    (await db.query<{ at: boolean }>(sql`select posture_at_routers as at from session`)).rows.map(
+      ({ at }) => at,
+    )
+  return { state, ask, kinds, [Symbol.asyncDispose]: () => store[Symbol.asyncDispose]() }
+}
+
+test('a client with an access token may use the routers that evaluate its device, if one is online', async () => {
+  await using t = await startWithRouters()
+  const refused = { code: 'INVALID_POSTURE' }
+  await expect(t.ask(false)).rejects.toMatchObject(refused)
+  t.state.evaluating = []
+  await expect(t.ask()).rejects.toMatchObject(refused)
+  t.state.evaluating = ['new']
+  const first = await t.ask()
+  expect(first.routers).toEqual(['new'])
+  expect(await t.ask()).toEqual(first)
+  expect(await t.kinds()).toEqual([true])
+})
+
+test('a session at routers stays when policy knows the device, too, and is replaced when no router evaluates it', async () => {
+  await using t = await startWithRouters()
+  const first = await t.ask()
+  t.state.hasDevice = true
+  expect(await t.ask()).toEqual(first)
+  t.state.evaluating = []
+  const second = await t.ask()
+  expect(second.id).not.toBe(first.id)
+  expect(second.routers).toEqual(['old', 'new'])
+  expect(await t.kinds()).toEqual([false])
+})
+
+test('a session whose device fails at policy does not become one at routers', async () => {
+  await using t = await startWithRouters()
+  t.state.hasDevice = true
+  const first = await t.ask()
+  t.state.hasDevice = false
+  const second = await t.ask()
+  expect(second.id).not.toBe(first.id)
+  expect([second.routers, await t.kinds()]).toEqual([['new'], [true]])
+})

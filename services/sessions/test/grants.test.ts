@@ -77,6 +77,7 @@ function fakePolicy() {
       return {
         ...{ routerIds: ['r'], policyIds: ['grants'], serviceName: `the ${serviceId}`, positions: judged },
         lasts: world.lasts,
+        postureAtRouters: false,
       }
     },
     async *watchHeaders(_request, { signal }) {
@@ -114,7 +115,7 @@ async function startReplica(
     changeLog,
     grants,
     held,
-    clientRouters: { of: () => [], featuresOf: () => [] },
+    clientRouters: { of: () => [], evaluating: () => [], featuresOf: () => [] },
     identity: {
       async checkApiSession() {
         identityAsked++
@@ -138,7 +139,7 @@ async function startReplica(
         positions,
       }
       const { json } = await create(
-        { serviceId, type: 'Dial', tags: Buffer.from('{}'), apiSessionAt },
+        { serviceId, type: 'Dial', tags: Buffer.from('{}'), apiSessionAt, hasAccessToken: false },
         context,
       )
       return JSON.parse(json.toString()) as {
@@ -356,7 +357,14 @@ test('a session that ends while it is looked up is not kept', async () => {
       serviceId: 'wiki',
       identityId: 'alice',
     },
-    ...{ servicePolicies: [], tags: {}, isSystem: false, createdAt: new Date(), updatedAt: new Date() },
+    ...{
+      servicePolicies: [],
+      postureAtRouters: false,
+      tags: {},
+      isSystem: false,
+      createdAt: new Date(),
+      updatedAt: new Date(),
+    },
   }
   const key = { apiSessionId: 'as2', serviceId: 'wiki', type: 'Dial' } as const
   await t.replica.held.keep(async () => {

@@ -72,6 +72,7 @@ test('a policy that does not answer holds up no write, also while a load of it t
       serviceName: 'wiki',
       positions: { identity: position, policy: position },
       lasts: false,
+      postureAtRouters: false,
       others: [],
     }),
   }
@@ -112,7 +113,13 @@ test('a policy that does not answer holds up no write, also while a load of it t
   await asked.opened
   while ((await db.query(sql`select from followed where timeline is not null`)).rowCount !== 2);
   const { json } = await service.sessions.createSession(
-    { serviceId: 'wiki', type: 'Dial', tags: Buffer.alloc(0), apiSessionAt: undefined },
+    {
+      serviceId: 'wiki',
+      type: 'Dial',
+      tags: Buffer.alloc(0),
+      apiSessionAt: undefined,
+      hasAccessToken: false,
+    },
     context(),
   )
   expect(JSON.parse(json.toString())).toMatchObject({ serviceId: 'wiki' })

@@ -123,6 +123,21 @@ test('a change of a policy concerns only the sessions that it grants', async () 
   expect(await counts(db)).toEqual({ 'bob wiki': 1 })
 })
 
+test('policy learns for which sessions routers evaluate the device', async () => {
+  await using started = await startWorld()
+  const { db, world } = started
+  await makeSessions(db, { identity: 'alice', service: 'wiki', policy: 'p1' })
+  await makeSessions(db, { identity: 'alice', service: 'files', policy: 'p1' })
+  await db.query(sql`update session set posture_at_routers = true where service_id = 'files'`)
+  const asked: Record<string, boolean> = {}
+  world.onQuestion = async (held) => {
+    for (const { serviceId, postureAtRouters } of held) asked[serviceId] = postureAtRouters
+  }
+  await started.change('policy', 'service-policies', 'p1')
+  await started.sweep()
+  expect(asked).toEqual({ wiki: false, files: true })
+})
+
 test('a session that another policy grants stays, and ends with that policy', async () => {
   await using started = await startWorld()
   const { db, world } = started

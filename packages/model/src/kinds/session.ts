@@ -20,6 +20,7 @@ export const session = defineEntity({
     serviceId: field.ref('services', { write: '---', symbolName: 'service' }),
     identityId: field.string({ write: '---', filter: false }),
     servicePolicies: field.strings({ write: '---', filter: false }),
+    postureAtRouters: field.bool({ write: '---', filter: false, hidden: true }),
   },
   links: { 'route-path': { to: 'routers' } },
   shows: { always: { edgeRouters: orNull(listOf(sessionEdgeRouter)), servicePolicies: listOf(reference) } },

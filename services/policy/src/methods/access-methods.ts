@@ -11,8 +11,8 @@ export const accessMethods = ({ engine }: Pick<MethodDeps, 'engine'>) =>
     async findLost({ held }, context) {
       await engine.waitFor(context.positions, context)
       const evaluate = openAccessEvaluator(engine.state)
-      const states = held.map(({ identityId, serviceId, access, apiSessionId }) =>
-        evaluate({ identityId, apiSessionId }, serviceId, accessTypeOf(access)),
+      const states = held.map(({ identityId, serviceId, access, apiSessionId, postureAtRouters }) =>
+        evaluate({ identityId, apiSessionId }, serviceId, accessTypeOf(access), postureAtRouters),
       )
       return { lost: states.map(({ lost }) => lost), granting: states.map(({ granting }) => granting) }
     },

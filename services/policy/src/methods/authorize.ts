@@ -15,7 +15,7 @@ import type { MethodDeps } from './method-deps.js'
 
 export const authorize =
   (deps: MethodDeps): Methods<PolicyServiceService>['authorize'] =>
-  async ({ identityId, serviceId, access, isAdmin, apiSessionId }, context) => {
+  async ({ identityId, serviceId, access, isAdmin, apiSessionId, postureAtRouters }, context) => {
     const { engine } = deps
     const { state } = engine
     const type = accessTypeOf(access)
@@ -35,6 +35,8 @@ export const authorize =
       await engine.bestEffort(engine.catchUpOwn(context)) // posture submitted a moment ago may not be in memory yet
       ;({ passing, refusals, linking } = verdict())
     }
+    const atRouters = postureAtRouters && passing.length === 0
+    if (atRouters) ({ passing } = evaluatePolicies(state, linking, requester, true))
     if (passing.length === 0) throw await refusal(deps, requester, { serviceId, type }, refusals)
     const routerIds = commonRouters(state, identityId, serviceId)
     if (routerIds.length === 0) throw new Fault('NO_EDGE_ROUTERS_AVAILABLE')
@@ -43,7 +45,8 @@ export const authorize =
       policyIds: [...passing], // differs: the original names no policies while there is no posture check at all
       serviceName: engine.namesOf('services').get(serviceId) ?? '',
       positions: engine.positions(),
-      lasts: isLasting(state, linking),
+      lasts: !atRouters && isLasting(state, linking),
+      postureAtRouters: atRouters,
     }
   }
 

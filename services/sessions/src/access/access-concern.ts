@@ -15,6 +15,7 @@ import { type Concern, onMessage } from '../channel/handlers.js'
 import type { CheckAccess, CheckRouter } from '../domain/router-access.js'
 import { FINGERPRINT_EXPIRY_MS, LIST_BYTES, TOKENS_AT_ONCE } from '../limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
+import type { RouterPresence } from '../routers/router-presence.js'
 import { endedSessions, unknownTokens } from '../store/ended-session.js'
 import { type ActivityDeps, openActivity } from './activity.js'
 import { type ApiSessions, openApiSessions } from './api-sessions.js'
@@ -28,6 +29,7 @@ export interface AccessDeps extends Pick<PushDeps, 'grantWatch' | 'policyHead' |
   readonly bus: Bus
   readonly changeLog: ChangeLog
   readonly directory: Pick<RouterDirectory, 'get'>
+  readonly presence: Pick<RouterPresence, 'of'>
   readonly identity: {
     readonly source: Source
     readonly calls: ActivityDeps['identity']
@@ -61,7 +63,7 @@ const checkLimits = { name: 'session-checks', running: 2, waiting: 10_000 }
 /** API sessions and sessions: what routers receive of them, and how their claims are verified. */
 export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
   await using opening = new AsyncDisposableStack()
-  const { bus, changeLog, directory, log, identity, policy, heads } = deps
+  const { bus, changeLog, directory, log, identity, policy, heads, presence } = deps
   const { db } = changeLog
   const endListeners: SessionsEnded[] = []
   const routerCount = (): number => push.routers().size
@@ -91,7 +93,7 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
   return {
     apiSessions,
     connectedIdentities,
-    ...openAccessCheck({ db, apiSessions, policy, heads }),
+    ...openAccessCheck({ db, apiSessions, policy, heads, presence }),
     onSessionsEnded: (listener) => void endListeners.push(listener),
     connected(router) {
       if (directory.get(router.routerId)?.isEdge) push.connect(router)

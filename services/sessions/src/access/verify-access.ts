@@ -10,6 +10,8 @@ import {
   type GrantedAccess,
 } from '../domain/router-access.js'
 import { VERIFY_ACCESS_MS } from '../limits.js'
+import { evaluatingRouters } from '../routers/evaluating-routers.js'
+import type { RouterPresence } from '../routers/router-presence.js'
 import { sessionsByToken } from '../store/session.js'
 import type { ApiSessions } from './api-sessions.js'
 
@@ -19,6 +21,7 @@ export interface AccessCheckDeps {
   readonly policy: Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
   /** The ends of the change logs that policy follows. */
   readonly heads: () => Promise<Positions>
+  readonly presence: Pick<RouterPresence, 'of'>
 }
 
 interface Pair {
@@ -42,7 +45,7 @@ function refused(reason: keyof typeof refusals): AccessRefused {
 }
 
 /** wire: of several failing checks, the first in this order decides the code: session, API session, type, certificate, router. */
-export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckDeps) {
+export function openAccessCheck({ db, apiSessions, policy, heads, presence }: AccessCheckDeps) {
   const findSession = sessionsByToken(db)
 
   async function commonRouters(
@@ -81,6 +84,9 @@ export function openAccessCheck({ db, apiSessions, policy, heads }: AccessCheckD
       if (session.type !== type) throw refused('type')
       const accepted = fingerprintsAt(apiSession, Date.now())
       if (!fingerprints.some((fingerprint) => accepted.includes(fingerprint))) throw refused('certificate')
+      // the client creates another one, for which policy decides
+      if (session.postureAtRouters && evaluatingRouters(presence, [routerId]).length === 0)
+        throw refused('session')
       await checkRouter(routerId, identityId, serviceId)
       return { sessionId: id, apiSessionId, identityId, serviceId }
     },

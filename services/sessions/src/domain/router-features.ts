@@ -10,6 +10,9 @@ export interface RouterFeatures {
   readonly isGrouped: boolean
 }
 
+/** wire: routers evaluate posture checks, of clients with access tokens, since they take signed sessions. */
+export const evaluatesPosture = ({ needsSignedSessions }: RouterFeatures): boolean => needsSignedSessions
+
 /** Of a router of 1.1 or 1.2. */
 export const NO_FEATURES: RouterFeatures = {
   hasDataModel: false,

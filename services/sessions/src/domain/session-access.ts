@@ -10,9 +10,11 @@ export interface SessionAccess {
   readonly type: 'Dial' | 'Bind'
   /** One policy that grants it; empty: none, the identity is an admin. */
   readonly grantingPolicyId: string
+  /** Routers evaluate the checks of its device. */
+  readonly postureAtRouters: boolean
 }
 
-export type EndedSession = Omit<SessionAccess, 'grantingPolicyId'>
+export type EndedSession = Omit<SessionAccess, 'grantingPolicyId' | 'postureAtRouters'>
 
 /** What policy answers about sessions, in their order. */
 export interface AccessAnswer {

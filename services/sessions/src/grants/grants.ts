@@ -20,6 +20,8 @@ export interface Grant {
   readonly routerIds: readonly string[]
   /** As of these positions. */
   readonly positions: Positions
+  /** Only if the routers of the session evaluate the checks of the device. Then it is for one API session. */
+  readonly postureAtRouters: boolean
 }
 
 /** An access of an API session. */
@@ -29,6 +31,8 @@ export interface AccessQuestion {
   readonly serviceId: string
   readonly type: 'Dial' | 'Bind'
   readonly isAdmin: boolean
+  /** The client reports its device to the routers that evaluate it. */
+  readonly hasAccessToken: boolean
 }
 
 /** The answers of policy, in memory while they hold. */
@@ -106,13 +110,20 @@ export function openGrants(
       requests[isValid ? 'hit' : 'miss']++
       return isValid ? grant : undefined
     },
-    async ask({ identityId, apiSessionId, serviceId, type, isAdmin }, context) {
+    async ask({ identityId, apiSessionId, serviceId, type, isAdmin, hasAccessToken }, context) {
       const received = watch.isFresh() ? watch.positions() : undefined
       const flight: Flight = { identityId, isDropped: false }
       flights.add(flight)
       try {
         const { lasts, ...grant } = await policy.authorize(
-          { identityId, apiSessionId, serviceId, access: accesses[type], isAdmin },
+          {
+            identityId,
+            apiSessionId,
+            serviceId,
+            access: accesses[type],
+            isAdmin,
+            postureAtRouters: hasAccessToken,
+          },
           received ? { ...context, positions: latest(context.positions, received) } : context,
         )
         // a replica that is behind the stream may have answered

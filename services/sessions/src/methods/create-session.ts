@@ -8,19 +8,20 @@ import {
   type Positions,
   type SessionsServiceService,
 } from '@overlay/rpc'
-import { type ChangeLog, latest } from '@overlay/store/change-log'
+import { type ChangeLog, latest, writeChanges } from '@overlay/store/change-log'
 import { tagsOf } from '@overlay/store/kind-store'
 import { sessionEvent } from '../access/session-event.js'
 import type { ClientRouter } from '../domain/client-router.js'
-import type { AccessQuestion } from '../grants/grants.js'
+import type { AccessQuestion, Grant } from '../grants/grants.js'
 import { edgeRoutersOf, wireMembers } from '../kinds/session.js'
 import { followedPositions } from '../store/followed.js'
 import { openSessionInserter, type SessionRow } from '../store/insert-session.js'
 import { batchedClientRouters } from '../store/router.js'
+import { endSession } from '../store/session.js'
 import type { Deps } from './method-deps.js'
 
 type CreateDeps = Pick<Deps, 'identity' | 'grants' | 'held' | 'clientRouters'> &
-  Partial<Pick<Deps, 'events'>> & { readonly changeLog: Pick<ChangeLog, 'db'> }
+  Partial<Pick<Deps, 'events'>> & { readonly changeLog: Pick<ChangeLog, 'db' | 'write'> }
 
 /** How often policy is asked when changes overtake its grants. */
 const ATTEMPTS = 3
@@ -39,19 +40,39 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
     const routers = clientRouters.of(ids, written)
     return routers === undefined ? edgeRoutersOf(ids, await storedRouters(ids)) : routers
   }
+  /** Without a router online that would evaluate the posture, policy decides as for other clients. */
+  async function ask(question: AccessQuestion, context: Context): Promise<Grant> {
+    const grant = await grants.ask(question, context)
+    if (!grant.postureAtRouters || clientRouters.evaluating(grant.routerIds).length > 0) return grant
+    return grants.ask({ ...question, hasAccessToken: false }, context)
+  }
+  /**
+   * The routers that may carry the session. Undefined: it must end, because it is one of another kind. Its kind never
+   * changes: a sweep may just have evaluated the access of the former kind.
+   */
+  function routersFor(row: SessionRow, grant: Grant): readonly string[] | undefined {
+    if (!row.postureAtRouters) return grant.postureAtRouters ? undefined : grant.routerIds
+    const evaluating = clientRouters.evaluating(grant.routerIds)
+    return grant.postureAtRouters || evaluating.length > 0 ? evaluating : undefined
+  }
+  async function end(row: SessionRow, context: Context): Promise<void> {
+    const position = await writeChanges(deps.changeLog, context, (tx) => endSession(tx, row.id))
+    if (position) deps.events?.emit(sessionEvent('deleted', row))
+  }
   return async (request, callContext) => {
     const { identityId, apiSessionId, isAdmin } = callContext.caller
     const type = request.type === '' ? 'Dial' : request.type // wire: a body without a type creates a Dial session
     if (type !== 'Dial' && type !== 'Bind') throw invalid('type', 'invalid session type', type)
     const tags = request.tags.length > 0 ? tagsOf(JSON.parse(Buffer.from(request.tags).toString())) : {}
-    const { serviceId, apiSessionAt = callContext.positions.identity } = request
-    const question: AccessQuestion = { identityId, apiSessionId, serviceId, type, isAdmin }
+    const { serviceId, apiSessionAt = callContext.positions.identity, hasAccessToken } = request
+    const question = { identityId, apiSessionId, serviceId, type, isAdmin, hasAccessToken } as const
     const written = callContext.positions
 
     let grant = grants.find(question, written)
     const existing = grant && held.find(question, written.sessions)
-    if (grant && existing) {
-      const routers = await edgeRouters(grant.routerIds, written.sessions)
+    const usable = grant && existing && routersFor(existing, grant)
+    if (grant && existing && usable) {
+      const routers = await edgeRouters(usable, written.sessions)
       return { json: response(existing, grant.serviceName, routers) }
     }
 
@@ -61,21 +82,25 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
       if (!grant) {
         if (asked++ === ATTEMPTS)
           throw new Fault('UNAVAILABLE', 'access changes faster than it can be checked')
-        grant = await grants.ask(question, { ...callContext, positions: least })
+        grant = await ask(question, { ...callContext, positions: least })
       }
-      const { policyIds, serviceName, routerIds } = grant
+      const { policyIds, serviceName, postureAtRouters } = grant
       const session = {
         type,
         apiSessionId,
         identityId,
         serviceId,
         servicePolicies: [...policyIds],
+        postureAtRouters,
         tags,
       } as const
       const proven = asked <= 1 ? apiSessionAt : undefined
       const authorized = await authorizedPositions(deps, grant.positions, callContext, proven)
       const row = await held.keep(() => insert({ ...session, authorized }))
-      if (row) return { json: response(row, serviceName, await edgeRouters(routerIds, written.sessions)) }
+      const usable = row && routersFor(row, grant)
+      if (row && usable)
+        return { json: response(row, serviceName, await edgeRouters(usable, written.sessions)) }
+      if (row) await end(row, callContext)
       grant = undefined
       least = { ...least, ...(await followedPositions(db)) }
     }

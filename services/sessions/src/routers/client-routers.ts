@@ -3,6 +3,7 @@ import type { Position } from '@overlay/rpc'
 import { isAtLeast } from '@overlay/store/change-log'
 import { type ClientRouter, clientRouter } from '../domain/client-router.js'
 import type { RouterFeatures } from '../domain/router-features.js'
+import { evaluatingRouters } from './evaluating-routers.js'
 import type { RouterDirectory } from './router-directory.js'
 import type { Presence, RouterPresence } from './router-presence.js'
 
@@ -10,6 +11,8 @@ import type { Presence, RouterPresence } from './router-presence.js'
 export interface ClientRouterList {
   /** Those of these ids that exist; null: none. Undefined: memory may be older than this position of our change log. */
   of(ids: readonly string[], written: Position | undefined): readonly ClientRouter[] | null | undefined
+  /** The connected ones of these ids that evaluate posture checks. */
+  evaluating(ids: readonly string[]): readonly string[]
   /** Of each connected one of these ids. */
   featuresOf(ids: readonly string[]): readonly RouterFeatures[]
 }
@@ -32,6 +35,7 @@ export function openClientRouterList(
       if (!directory.isFresh() || !isAtLeast(directory.position(), written)) return undefined
       return routersForClients(ids.flatMap(show))
     },
+    evaluating: (ids) => evaluatingRouters(presence, ids),
     featuresOf: (ids) => ids.flatMap((id) => presence.of(id)[0]?.features ?? []),
   }
 }

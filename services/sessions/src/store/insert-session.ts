@@ -10,7 +10,7 @@ export type SessionRow = ValuesOf<typeof session> & BaseRow
 export interface NewSession
   extends Pick<
     SessionRow,
-    'type' | 'apiSessionId' | 'identityId' | 'serviceId' | 'servicePolicies' | 'tags'
+    'type' | 'apiSessionId' | 'identityId' | 'serviceId' | 'servicePolicies' | 'postureAtRouters' | 'tags'
   > {
   /** Positions of the authorization in the streams that can revoke this access. */
   readonly authorized: Positions
@@ -44,9 +44,10 @@ export function openSessionInserter(
     if (!inserted?.isAuthorized) return undefined
     if (!inserted.createdAt) return findSession(db, request)
     const { id, token } = row
-    const { type, apiSessionId, identityId, serviceId, servicePolicies } = request
+    const { type, apiSessionId, identityId, serviceId, servicePolicies, postureAtRouters } = request
     const times = { createdAt: inserted.createdAt, updatedAt: inserted.createdAt }
-    const values = { id, token, type, apiSessionId, identityId, serviceId, servicePolicies }
+    const access = { apiSessionId, identityId, serviceId, servicePolicies, postureAtRouters }
+    const values = { id, token, type, ...access }
     const session = { ...values, ...times, tags: row.tags, isSystem: false }
     onInserted(session)
     return session
@@ -63,6 +64,7 @@ const rowFor = (request: NewSession) => ({
   service_id: request.serviceId,
   identity_id: request.identityId,
   service_policies: request.servicePolicies,
+  posture_at_routers: request.postureAtRouters,
   tags: request.tags,
   ...Object.fromEntries(
     guards.flatMap((schema) => [
@@ -90,7 +92,7 @@ async function findSession(
   const { rows } = await db.query<SessionRow>(
     sql`
     select id, token, type, api_session_id as "apiSessionId", service_id as "serviceId", identity_id as "identityId",
-           service_policies as "servicePolicies", tags, is_system as "isSystem", created_at as "createdAt",
+           service_policies as "servicePolicies", posture_at_routers as "postureAtRouters", tags, is_system as "isSystem", created_at as "createdAt",
            updated_at as "updatedAt"
       from session
      where api_session_id = ${apiSessionId} and service_id = ${serviceId} and type = ${type}`,

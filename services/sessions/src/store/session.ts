@@ -3,12 +3,12 @@ import { type Appended, headFor, type RowChange } from '@overlay/store/change-lo
 import { batch, type Database, type Db, type Tx } from '@overlay/store/postgres'
 import sql, { join, raw, type Sql } from 'sql-template-tag'
 import type { Scope } from '../domain/revocation.js'
-import type { SessionAccess } from '../domain/session-access.js'
+import type { EndedSession, SessionAccess } from '../domain/session-access.js'
 import type { LargeScope } from './revocation.js'
 
 const ACCESS = sql`
   session.id, api_session_id as "apiSessionId", identity_id as "identityId", service_id as "serviceId", type,
-  granting_policy_id as "grantingPolicyId"`
+  granting_policy_id as "grantingPolicyId", posture_at_routers as "postureAtRouters"`
 
 /** The column by which a scope selects its sessions. */
 const columns = {
@@ -67,11 +67,13 @@ export async function sessionsById(db: Db, ids: readonly string[]): Promise<read
 export async function endSessions(tx: Tx, which: Sql, limit?: number): Promise<RowChange[]> {
   const ended =
     limit === undefined ? which : sql`id in (select id from session where ${which} limit ${limit})`
-  const { rows } = await tx.query<SessionAccess>(sql`
+  const { rows } = await tx.query<EndedSession>(sql`
     delete from session where ${ended}
     returning id, identity_id as "identityId", service_id as "serviceId", type, api_session_id as "apiSessionId"`)
   return rows.map(({ id, ...before }) => ({ kind: 'sessions', id, before, after: null, payload: null }))
 }
+
+export const endSession = (tx: Tx, id: string): Promise<RowChange[]> => endSessions(tx, sql`id = ${id}`)
 
 /**
  * The same for many at once, as the system's own work and the last statement of its transaction: from here to the
@@ -134,6 +136,7 @@ export interface TokenSession {
   readonly apiSessionId: string
   readonly identityId: string
   readonly serviceId: string
+  readonly postureAtRouters: boolean
 }
 
 /** Finds sessions by token; concurrent requests are batched. */
@@ -141,7 +144,8 @@ export function sessionsByToken(db: Database): (token: string) => Promise<TokenS
   return batch<string, TokenSession | undefined>(async (tokens) => {
     const { rows } = await db.query<TokenSession>(
       sql`
-      select id, token, type, api_session_id as "apiSessionId", identity_id as "identityId", service_id as "serviceId"
+      select id, token, type, api_session_id as "apiSessionId", identity_id as "identityId", service_id as "serviceId",
+             posture_at_routers as "postureAtRouters"
         from session where token = any(${tokens})`,
       'sessions-by-token',
     )

@@ -31,10 +31,11 @@ export async function findAccessChanges(
 ): Promise<AccessChanges> {
   const changes = await Promise.all(
     pagesOf(sessions, SESSIONS_PER_CALL).map(async (page) => {
-      const held = page.map(({ apiSessionId, identityId, serviceId, type }) => ({
+      const held = page.map(({ apiSessionId, identityId, serviceId, type, postureAtRouters }) => ({
         apiSessionId,
         identityId,
         serviceId,
+        postureAtRouters,
         access: type === 'Dial' ? Access.ACCESS_DIAL : Access.ACCESS_BIND,
       }))
       return accessChanges(page, await policy.findLost({ held }, context))

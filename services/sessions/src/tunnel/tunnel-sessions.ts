@@ -42,7 +42,7 @@ async function create(
   type: 'Dial' | 'Bind',
 ): Promise<HeldSession> {
   try {
-    const request = { serviceId, type, tags: Buffer.alloc(0), apiSessionAt: undefined }
+    const request = { serviceId, type, tags: Buffer.alloc(0), apiSessionAt: undefined, hasAccessToken: false }
     const { json } = await createSession(request, routerContext(router))
     const { id, token } = JSON.parse(json.toString()) as HeldSession
     return { id, token }

@@ -42,6 +42,12 @@ export function losesCheck(
   return [...checkContents.values()].some(({ check }) => pass(check, before) && !pass(check, after))
 }
 
+/**
+ * Clients with access tokens report their device to the routers that evaluate it, not to the controllers. The second
+ * factor is passed here, whichever routers there are.
+ */
+export const isOfDevice = ({ typeId }: Pick<Check, 'typeId'>): boolean => typeId !== 'MFA'
+
 export const requiredChecks = (state: State, policyId: string): Check[] =>
   requiredCheckIds(state, policyId).flatMap((id) => state.checkContents.get(id)?.check ?? [])
 
@@ -52,18 +58,24 @@ export const requiredChecks = (state: State, policyId: string): Check[] =>
 export const isLasting = (state: State, policyIds: readonly string[]): boolean =>
   policyIds.every((id) => requiredChecks(state, id).every(({ typeId }) => typeId !== 'MFA'))
 
-/** The policies whose checks the endpoint passes, and the checks that it fails of the others. */
+/**
+ * The policies whose checks the endpoint passes, and the checks that it fails of the others. `atRouters`: without those
+ * that routers evaluate.
+ */
 export function evaluatePolicies(
   state: State,
   policyIds: readonly string[],
   requester: Requester,
+  atRouters = false,
 ): { readonly passing: readonly string[]; readonly refusals: readonly Refusal[] } {
   if (!policiesAreShown(state)) return { passing: policyIds, refusals: [] } // no posture check exists
   const endpoint = endpointOf(state, requester)
   const passing: string[] = []
   const refusals: Refusal[] = []
   for (const policyId of policyIds) {
-    const failed = requiredChecks(state, policyId).filter((check) => !passes(check, endpoint))
+    const failed = requiredChecks(state, policyId).filter(
+      (check) => !(atRouters && isOfDevice(check)) && !passes(check, endpoint),
+    )
     if (failed.length === 0) passing.push(policyId)
     else refusals.push({ policyId, checks: failed })
   }

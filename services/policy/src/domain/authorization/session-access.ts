@@ -4,7 +4,7 @@ import type { Check } from '../posture/posture-check.js'
 import type { AccessType } from '../rows.js'
 import type { State } from '../state.js'
 import { grantingPolicies, isAdmin, maySee } from '../state-queries.js'
-import { endpointOf, type Requester, requiredChecks } from './evaluate-policies.js'
+import { endpointOf, isOfDevice, type Requester, requiredChecks } from './evaluate-policies.js'
 
 /** Whether an access is lost, and the policy that grants it; empty: no policy does. */
 export interface AccessState {
@@ -12,20 +12,21 @@ export interface AccessState {
   readonly granting: string
 }
 
-/** Evaluates the access of sessions. Reads the checks of each policy once, so it is valid until the next change. */
+/** Evaluates the access of sessions; `atRouters`: without the checks that routers evaluate. Reads the checks of each policy once, so it is valid until the next change. */
 export function openAccessEvaluator(
   state: State,
-): (requester: Requester, serviceId: string, type: AccessType) => AccessState {
+): (requester: Requester, serviceId: string, type: AccessType, atRouters?: boolean) => AccessState {
   const checks = new Map<string, readonly Check[]>()
   const checksOf = (policyId: string): readonly Check[] => {
     const required = checks.get(policyId) ?? requiredChecks(state, policyId)
     checks.set(policyId, required)
     return required
   }
-  return (requester, serviceId, type) => {
+  return (requester, serviceId, type, atRouters = false) => {
     const granting = grantingPolicies(state, requester.identityId, serviceId, type)
     const endpoint = endpointOf(state, requester)
-    const passed = granting.find((policyId) => checksOf(policyId).every((check) => passes(check, endpoint)))
+    const counts = (check: Check): boolean => (atRouters && isOfDevice(check)) || passes(check, endpoint)
+    const passed = granting.find((policyId) => checksOf(policyId).every(counts))
     if (passed !== undefined) return { lost: false, granting: passed }
     if (granting.length > 0) return { lost: true, granting: '' }
     // wire: sessions of an admin stay when no policy grants them, until the service is deleted

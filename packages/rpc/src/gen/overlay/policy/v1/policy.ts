@@ -69,6 +69,8 @@ export interface AuthorizeRequest {
   /** an administrator sees every service, but may not use every one */
   isAdmin: boolean;
   apiSessionId: string;
+  /** Routers may evaluate the checks of devices, to which the client reports them. */
+  postureAtRouters: boolean;
 }
 
 export interface AuthorizeResponse {
@@ -80,6 +82,8 @@ export interface AuthorizeResponse {
   positions: { [key: string]: Position };
   /** The decision holds until `WatchHeaders` names the identity. False: it depends on the time, or on the API session. */
   lasts: boolean;
+  /** Granted only if routers evaluate the checks of devices. */
+  postureAtRouters: boolean;
 }
 
 export interface AuthorizeResponse_PositionsEntry {
@@ -167,6 +171,8 @@ export interface HeldAccess {
   access: Access;
   /** posture may differ between the endpoints of an identity */
   apiSessionId: string;
+  /** routers evaluate the checks of devices */
+  postureAtRouters: boolean;
 }
 
 export interface FindLostResponse {
@@ -256,7 +262,7 @@ export interface PostureOf {
 }
 
 function createBaseAuthorizeRequest(): AuthorizeRequest {
-  return { identityId: "", serviceId: "", access: 0, isAdmin: false, apiSessionId: "" };
+  return { identityId: "", serviceId: "", access: 0, isAdmin: false, apiSessionId: "", postureAtRouters: false };
 }
 
 export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
@@ -275,6 +281,9 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
     }
     if (message.apiSessionId !== "") {
       writer.uint32(42).string(message.apiSessionId);
+    }
+    if (message.postureAtRouters !== false) {
+      writer.uint32(56).bool(message.postureAtRouters);
     }
     return writer;
   },
@@ -332,6 +341,14 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
             message.apiSessionId = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.postureAtRouters = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -367,6 +384,11 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
         : isSet(object.api_session_id)
         ? globalThis.String(object.api_session_id)
         : "",
+      postureAtRouters: isSet(object.postureAtRouters)
+        ? globalThis.Boolean(object.postureAtRouters)
+        : isSet(object.posture_at_routers)
+        ? globalThis.Boolean(object.posture_at_routers)
+        : false,
     };
   },
 
@@ -387,6 +409,9 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
     if (message.apiSessionId !== "") {
       obj.apiSessionId = message.apiSessionId;
     }
+    if (message.postureAtRouters !== false) {
+      obj.postureAtRouters = message.postureAtRouters;
+    }
     return obj;
   },
 
@@ -400,12 +425,13 @@ export const AuthorizeRequest: MessageFns<AuthorizeRequest> = {
     message.access = object.access ?? 0;
     message.isAdmin = object.isAdmin ?? false;
     message.apiSessionId = object.apiSessionId ?? "";
+    message.postureAtRouters = object.postureAtRouters ?? false;
     return message;
   },
 };
 
 function createBaseAuthorizeResponse(): AuthorizeResponse {
-  return { routerIds: [], policyIds: [], serviceName: "", positions: {}, lasts: false };
+  return { routerIds: [], policyIds: [], serviceName: "", positions: {}, lasts: false, postureAtRouters: false };
 }
 
 export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
@@ -424,6 +450,9 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
     });
     if (message.lasts !== false) {
       writer.uint32(40).bool(message.lasts);
+    }
+    if (message.postureAtRouters !== false) {
+      writer.uint32(56).bool(message.postureAtRouters);
     }
     return writer;
   },
@@ -484,6 +513,14 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
             message.lasts = reader.bool();
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.postureAtRouters = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -528,6 +565,11 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
         )
         : {},
       lasts: isSet(object.lasts) ? globalThis.Boolean(object.lasts) : false,
+      postureAtRouters: isSet(object.postureAtRouters)
+        ? globalThis.Boolean(object.postureAtRouters)
+        : isSet(object.posture_at_routers)
+        ? globalThis.Boolean(object.posture_at_routers)
+        : false,
     };
   },
 
@@ -554,6 +596,9 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
     if (message.lasts !== false) {
       obj.lasts = message.lasts;
     }
+    if (message.postureAtRouters !== false) {
+      obj.postureAtRouters = message.postureAtRouters;
+    }
     return obj;
   },
 
@@ -575,6 +620,7 @@ export const AuthorizeResponse: MessageFns<AuthorizeResponse> = {
       {},
     );
     message.lasts = object.lasts ?? false;
+    message.postureAtRouters = object.postureAtRouters ?? false;
     return message;
   },
 };
@@ -1850,7 +1896,7 @@ export const FindLostRequest: MessageFns<FindLostRequest> = {
 };
 
 function createBaseHeldAccess(): HeldAccess {
-  return { identityId: "", serviceId: "", access: 0, apiSessionId: "" };
+  return { identityId: "", serviceId: "", access: 0, apiSessionId: "", postureAtRouters: false };
 }
 
 export const HeldAccess: MessageFns<HeldAccess> = {
@@ -1866,6 +1912,9 @@ export const HeldAccess: MessageFns<HeldAccess> = {
     }
     if (message.apiSessionId !== "") {
       writer.uint32(34).string(message.apiSessionId);
+    }
+    if (message.postureAtRouters !== false) {
+      writer.uint32(40).bool(message.postureAtRouters);
     }
     return writer;
   },
@@ -1915,6 +1964,14 @@ export const HeldAccess: MessageFns<HeldAccess> = {
             message.apiSessionId = reader.string();
             continue;
           }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.postureAtRouters = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1945,6 +2002,11 @@ export const HeldAccess: MessageFns<HeldAccess> = {
         : isSet(object.api_session_id)
         ? globalThis.String(object.api_session_id)
         : "",
+      postureAtRouters: isSet(object.postureAtRouters)
+        ? globalThis.Boolean(object.postureAtRouters)
+        : isSet(object.posture_at_routers)
+        ? globalThis.Boolean(object.posture_at_routers)
+        : false,
     };
   },
 
@@ -1962,6 +2024,9 @@ export const HeldAccess: MessageFns<HeldAccess> = {
     if (message.apiSessionId !== "") {
       obj.apiSessionId = message.apiSessionId;
     }
+    if (message.postureAtRouters !== false) {
+      obj.postureAtRouters = message.postureAtRouters;
+    }
     return obj;
   },
 
@@ -1974,6 +2039,7 @@ export const HeldAccess: MessageFns<HeldAccess> = {
     message.serviceId = object.serviceId ?? "";
     message.access = object.access ?? 0;
     message.apiSessionId = object.apiSessionId ?? "";
+    message.postureAtRouters = object.postureAtRouters ?? false;
     return message;
   },
 };

@@ -30,7 +30,11 @@ export interface CreateSessionRequest {
   /** JSON */
   tags: Buffer;
   /** At which the API session of the caller exists. Not set: the position of identity in the context. */
-  apiSessionAt: Position | undefined;
+  apiSessionAt:
+    | Position
+    | undefined;
+  /** the caller has presented an access token */
+  hasAccessToken: boolean;
 }
 
 export interface AdmitRouterRequest {
@@ -121,7 +125,7 @@ export interface InspectedValue {
 }
 
 function createBaseCreateSessionRequest(): CreateSessionRequest {
-  return { serviceId: "", type: "", tags: Buffer.alloc(0), apiSessionAt: undefined };
+  return { serviceId: "", type: "", tags: Buffer.alloc(0), apiSessionAt: undefined, hasAccessToken: false };
 }
 
 export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
@@ -137,6 +141,9 @@ export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
     }
     if (message.apiSessionAt !== undefined) {
       Position.encode(message.apiSessionAt, writer.uint32(34).fork()).join();
+    }
+    if (message.hasAccessToken !== false) {
+      writer.uint32(40).bool(message.hasAccessToken);
     }
     return writer;
   },
@@ -186,6 +193,14 @@ export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
             message.apiSessionAt = Position.decode(reader, reader.uint32());
             continue;
           }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.hasAccessToken = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -212,6 +227,11 @@ export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
         : isSet(object.api_session_at)
         ? Position.fromJSON(object.api_session_at)
         : undefined,
+      hasAccessToken: isSet(object.hasAccessToken)
+        ? globalThis.Boolean(object.hasAccessToken)
+        : isSet(object.has_access_token)
+        ? globalThis.Boolean(object.has_access_token)
+        : false,
     };
   },
 
@@ -229,6 +249,9 @@ export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
     if (message.apiSessionAt !== undefined) {
       obj.apiSessionAt = Position.toJSON(message.apiSessionAt);
     }
+    if (message.hasAccessToken !== false) {
+      obj.hasAccessToken = message.hasAccessToken;
+    }
     return obj;
   },
 
@@ -243,6 +266,7 @@ export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
     message.apiSessionAt = (object.apiSessionAt !== undefined && object.apiSessionAt !== null)
       ? Position.fromPartial(object.apiSessionAt)
       : undefined;
+    message.hasAccessToken = object.hasAccessToken ?? false;
     return message;
   },
 };

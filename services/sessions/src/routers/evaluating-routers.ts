@@ -1,0 +1,12 @@
+import { evaluatesPosture } from '../domain/router-features.js'
+import type { RouterPresence } from './router-presence.js'
+
+/** The ones of these routers that are connected and evaluate posture checks. */
+export const evaluatingRouters = (
+  presence: Pick<RouterPresence, 'of'>,
+  ids: readonly string[],
+): readonly string[] =>
+  ids.filter((id) => {
+    const connections = presence.of(id)
+    return connections.length > 0 && connections.every(({ features }) => evaluatesPosture(features))
+  })
