@@ -305,8 +305,9 @@ test('senders wait until the peer has taken most of their bytes', async () => {
 test('a message in parts arrives whole, and messages that are sent meanwhile after it', async () => {
   await using pair = await channelPair({ maxQueuedBytes: 2 * 1024 * 1024 }, { limits: largeLimits })
   const parts = [Buffer.alloc(3_000_000, 1), nothing, Buffer.alloc(70_000, 2)]
-  const sending = pair.channel.sendLarge({ type: 1000, headers: new Map([[77, encodeText('h')]]), parts })
-  const second = pair.channel.sendLarge({ type: 1001, parts: [encodeText('second')] })
+  const headers = new Map([[77, encodeText('h')]])
+  const sending = pair.channel.sendLarge(() => ({ type: 1000, headers, parts }))
+  const second = pair.channel.sendLarge(() => ({ type: 1001, parts: [encodeText('second')] }))
   pair.channel.send({ type: 1002, body: encodeText('small') })
   await Promise.all([sending, second, pair.channel.drained()])
   const messages = [await pair.received.next(), await pair.received.next(), await pair.received.next()]
@@ -319,7 +320,7 @@ test('a request in parts gets its reply', async () => {
   const onMessage = (message: Message): void => pair.peer.reply(message, { type: 1001, body: message.body })
   await using pair = await channelPair({}, { onMessage })
   const parts = [encodeText('a'), encodeText('b')]
-  const reply = await pair.channel.requestLarge({ type: echo, parts }, TIMEOUT_MS)
+  const reply = await pair.channel.requestLarge(() => ({ type: echo, parts }), TIMEOUT_MS)
   expect(decodeText(reply.body)).toBe('ab')
 })
 
@@ -328,8 +329,8 @@ test('the end of the channel ends a message in parts, its request, and those tha
   pair.peerSocket.pause()
   const parts = [Buffer.alloc(20_000_000)]
   const sending = [
-    pair.channel.requestLarge({ type: 1000, parts }, TIMEOUT_MS),
-    pair.channel.sendLarge({ type: 1000, parts }),
+    pair.channel.requestLarge(() => ({ type: 1000, parts }), TIMEOUT_MS),
+    pair.channel.sendLarge(() => ({ type: 1000, parts })),
     pair.channel.drained(),
   ]
   pair.channel.send({ type: 1001 })

@@ -37,10 +37,11 @@ export interface Channel {
   /**
    * Sends a message as fast as the peer takes it, without a copy of its body. Other messages wait for its end. Resolves
    * when few bytes are queued. Throws ChannelClosed.
+   * @param compose called when its transmission begins: what is sent from then on arrives after it
    */
-  sendLarge(message: LargeOutgoing): Promise<void>
+  sendLarge(compose: () => LargeOutgoing): Promise<void>
   /** The same with a request. The time for its reply includes its transmission. */
-  requestLarge(message: LargeOutgoing, timeoutMs: number): Promise<Message>
+  requestLarge(compose: () => LargeOutgoing, timeoutMs: number): Promise<Message>
   /** Sends the answer to a request. */
   reply(to: Message, answer: Outgoing): void
   /** Resolves when few bytes are queued. Senders of many messages wait for it. Throws ChannelClosed. */
@@ -188,16 +189,17 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
   }
 
   async function sendParts(
-    { type, headers = noHeaders, parts }: LargeOutgoing,
-    starts: (sequence: number) => void = () => undefined,
+    compose: () => LargeOutgoing,
+    starts: (sequence: number, type: number) => void = () => undefined,
   ): Promise<void> {
     while (large) await large
     closing.signal.throwIfAborted()
+    const { type, headers = noHeaders, parts } = compose()
     const ended = Promise.withResolvers<void>()
     large = ended.promise
     try {
       const own = nextSequence()
-      starts(own)
+      starts(own, type)
       const bytes = parts.reduce((sum, part) => sum + part.length, 0)
       writeNow(encodeFrameStart(type, own, headers, bytes))
       for (const part of parts)
@@ -234,9 +236,9 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
     return requests.add(own, message.type, timeoutMs)
   }
 
-  async function requestLarge(message: LargeOutgoing, timeoutMs: number): Promise<Message> {
+  async function requestLarge(compose: () => LargeOutgoing, timeoutMs: number): Promise<Message> {
     const reply = Promise.withResolvers<Message>()
-    const sending = sendParts(message, (own) => reply.resolve(requests.add(own, message.type, timeoutMs)))
+    const sending = sendParts(compose, (own, type) => reply.resolve(requests.add(own, type, timeoutMs)))
     const [answer] = await Promise.all([reply.promise, sending])
     return answer
   }
@@ -307,7 +309,7 @@ export function openChannel(socket: ChannelSocket, options: ChannelOptions): Cha
 
   return {
     send,
-    sendLarge: (message) => sendParts(message),
+    sendLarge: (compose) => sendParts(compose),
     request,
     requestLarge,
     reply,

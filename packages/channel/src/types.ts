@@ -89,6 +89,18 @@ export const edgeType = {
   connectEvents: 20415,
 } as const
 
+/** Content types of the router data model. */
+export const modelType = {
+  /** Large. Header: modelHeader.subscriptionId. */
+  dataState: 20500,
+  /** Large. Header: modelHeader.subscriptionId. */
+  changeSet: 20501,
+  /** Large. */
+  validate: 20503,
+  validateResponse: 20504,
+  subscribe: 20505,
+} as const
+
 // The same keys have other meanings on other types.
 
 /** Headers of edgeType.createCircuitV2. */
@@ -202,6 +214,8 @@ export const modelHeader = {
   isSupported: 1024,
   /** uint64, in edgeType.clientHello. 0: the router has no model. */
   index: 1025,
+  /** Of modelType.dataState and modelType.changeSet. Routers drop what is of another subscription. */
+  subscriptionId: 1026,
 } as const
 
 /** Bits of headerKey.capabilities and, of controllers, of groupedHeader.capabilities. */

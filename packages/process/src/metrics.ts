@@ -258,6 +258,25 @@ export const metrics = {
     'overlay_router_messages_lost_total',
     'Messages that did not reach their router: it is offline, or its replica does not answer',
   ),
+  routerModels: gauge(
+    'overlay_router_models',
+    'Routers that have subscribed to the data model at this process',
+  ),
+  routerModelSets: counter(
+    'overlay_router_model_messages_total',
+    'Messages of the data model to routers, by kind (full, changes, keys)',
+    ['kind'],
+  ),
+  routerModelBytes: counter(
+    'overlay_router_model_bytes_total',
+    'Their bytes, by kind (full, changes, keys)',
+    ['kind'],
+  ),
+  routerModelChecks: counter(
+    'overlay_router_model_checks_total',
+    'Comparisons of the data models of routers, by result (equal; different: replaced; failed)',
+    ['result'],
+  ),
   healthChecks: counter(
     'overlay_health_checks_total',
     'Health checks of hosted services that routers report, by result (passed, failed)',
@@ -309,7 +328,7 @@ export const metrics = {
   ),
   routerMessagesForbidden: counter(
     'overlay_router_messages_forbidden_total',
-    'Refused messages of routers about circuits, links, terminators or sessions of others, by subject',
+    'Refused messages of routers about circuits, links, terminators, sessions or data models that are not theirs, by subject',
     ['subject'],
   ),
   traceSpans: counter(

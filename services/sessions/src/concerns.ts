@@ -7,6 +7,7 @@ import type { SyncReport } from './channel/router-status.js'
 import type { Circuits } from './circuits/circuits.js'
 import { circuitsConcern } from './circuits/circuits-concern.js'
 import type { Topology } from './links/topology.js'
+import { type ModelConcern, type ModelDeps, modelConcern } from './model/model-concern.js'
 import type { RouterDirectory } from './routers/router-directory.js'
 import type { RouterPresence } from './routers/router-presence.js'
 import type { ServiceDirectory } from './terminators/service-directory.js'
@@ -41,7 +42,8 @@ export interface ControlOwners
     Pick<TerminatorDeps, 'deleteRouter'>,
     Pick<TunnelOptions, 'createSession'> {
   readonly identity: AccessDeps['identity'] & { readonly calls: TunnelOptions['identity'] }
-  readonly policy: TunnelOptions['policy'] & { readonly calls: AccessDeps['policy'] }
+  readonly policy: TunnelOptions['policy'] & { readonly calls: AccessDeps['policy'] & ModelDeps['policy'] }
+  readonly pki: ModelDeps['pki']
   readonly services: ServiceDirectory
 }
 
@@ -49,13 +51,15 @@ export interface Traffic extends AsyncDisposable {
   readonly concerns: readonly Concern[]
   readonly circuits: Circuits
   readonly terminators: Pick<Terminators, 'written'>
+  readonly model: Pick<ModelConcern, 'validateModel'>
 }
 
-/** API sessions, terminators, circuits and tunnels of routers. */
+/** API sessions, data models, terminators, circuits and tunnels of routers. */
 export async function openTraffic(core: ControlCore, owners: ControlOwners): Promise<Traffic> {
   const { controllerId, changeLog } = core
-  const { identity, policy } = owners
+  const { identity, policy, pki } = owners
   const access = await accessConcern({ ...core, ...owners, policy: policy.calls })
+  const model = await modelConcern({ ...core, policy: policy.calls, pki, access })
   const { checkAccess } = access
   const terminators = terminatorsConcern({
     ...core,
@@ -79,13 +83,15 @@ export async function openTraffic(core: ControlCore, owners: ControlOwners): Pro
   opened.use(terminators)
   opened.use(circuits)
   opened.use(tunnel)
-  opened.use(access) // disposed first: it calls the others
+  opened.use(access) // disposed before the others, which it calls
+  opened.use(model)
   access.onSessionsEnded(terminators.endOfSessions)
   access.onSessionsEnded(circuits.endOfSessions)
   return {
-    concerns: [access, terminators, circuits, tunnel],
+    concerns: [access, model, terminators, circuits, tunnel],
     circuits,
     terminators,
+    model,
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }

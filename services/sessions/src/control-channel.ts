@@ -51,7 +51,7 @@ export interface ControlOptions {
 export interface Control extends ControlCore, AsyncDisposable {
   readonly links: LinkAdministration
   /** Undefined without owners. */
-  readonly traffic: Pick<Traffic, 'circuits' | 'terminators'> | undefined
+  readonly traffic: Pick<Traffic, 'circuits' | 'terminators' | 'model'> | undefined
   /** The port, once this replica takes connections. */
   readonly listening: Promise<number | undefined>
   isListening(): boolean

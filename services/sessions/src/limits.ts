@@ -184,6 +184,43 @@ export const DROP_ENCODINGS_MS = 60_000
 /** Milliseconds before policy is asked again after a failure. */
 export const PUSH_PAUSES = { firstMs: 100, longestMs: 2000 }
 
+// The router data model
+/** Full states that are read and sent at a time. Each is in memory as long as its router takes to receive it. */
+export const FULL_MODELS_AT_ONCE = 8
+/** Milliseconds for policy to begin or continue a full state. */
+export const FULL_MODEL_SILENCE_MS = 30_000
+/** Milliseconds for a router to receive a full state. It then loses its channel, because others wait. */
+export const FULL_MODEL_MS = 120_000
+/** Milliseconds between two full states of one router. */
+export const FULL_MODEL_REPEAT_MS = 10_000
+/** Subscriptions of one router within SUBSCRIPTIONS_WITHIN_MS. Real ones come every five minutes, and after a loss. */
+export const MOST_SUBSCRIPTIONS = 30
+export const SUBSCRIPTIONS_WITHIN_MS = 60_000
+/** Routers whose subscriptions are counted. */
+export const MOST_SUBSCRIBERS = 20_000
+/** Seconds of a subscription. wire: the original has the same limits. Real routers ask for 300. */
+export const SUBSCRIPTION_SECONDS = { least: 10, most: 360 }
+/** Characters of the id of a subscription, and of a timeline. */
+export const MAX_SUBSCRIPTION_ID_LENGTH = 100
+/** Milliseconds of silence after which a stream of changes from policy is opened again. */
+export const MODEL_SILENCE_MS = 5000
+/** Milliseconds before a stream of policy, or the keys of pki, are requested again. */
+export const MODEL_PAUSES = { firstMs: 100, longestMs: 2000 }
+/** Milliseconds for pki to return its keys. */
+export const MODEL_KEYS_MS = 10_000
+/** Milliseconds between two removals of expired revocations from routers. */
+export const REVOCATION_EXPIRY_MS = 30_000
+/** Milliseconds between two comparisons of the model of a router. Each costs as much as a full state. */
+export const MODEL_CHECK_MS = 3_600_000
+/** Milliseconds after which a difference is looked for again: it may be a change on its way. */
+export const MODEL_RECHECK_MS = 10_000
+/** Milliseconds for a router to receive a full state and compare its model with it. */
+export const COMPARE_MODEL_MS = 60_000
+/** Protobuf reads of the answer. */
+export const DIFFERENCE_READS = 400_000
+/** Differences that are reported, and characters of the detail of each. */
+export const MOST_DIFFERENCES = 1000
+
 // Sessions
 /** Bytes of grants in memory. */
 export const GRANTS_BYTES = 32 << 20

@@ -73,7 +73,11 @@ export interface ServiceOptions {
   }
   readonly pki: {
     readonly entities: Viewer
-    readonly calls: Pick<Methods<PkiServiceService>, 'issueRouterCertificates'>
+    readonly source: Source
+    readonly calls: Pick<
+      Methods<PkiServiceService>,
+      'issueRouterCertificates' | 'getTokenKeys' | 'getTrustBundle'
+    >
   }
   readonly waitForFollowers: WaitForFollowers
   readonly bus: Bus
@@ -119,7 +123,7 @@ export async function openService(options: ServiceOptions) {
     log,
     listen,
     owners: {
-      ...{ identity, policy, heads, services, deleteRouter, createSession, grantWatch: watch },
+      ...{ identity, policy, pki, heads, services, deleteRouter, createSession, grantWatch: watch },
       policyHead: headsReader(db, ['policy'], HEAD_MS),
     },
     certificates,

@@ -105,7 +105,11 @@ test('a policy that does not answer holds up no write, also while a load of it t
       changes: { head: unused },
       calls: policy as Methods<PolicyServiceService>,
     },
-    pki: { entities: { view: nothing }, calls: { issueRouterCertificates: unused } },
+    pki: {
+      source: quiet('pki'),
+      entities: { view: nothing },
+      calls: { issueRouterCertificates: unused, getTokenKeys: unused, getTrustBundle: unused },
+    },
     waitForFollowers: async (written) => written,
     bus: noBus,
   }

@@ -13,6 +13,7 @@ import {
   Fault,
   FaultSubject,
   LinkMetrics,
+  modelType,
   type Outgoing,
   openChannel,
   RemoveFabricTerminatorsRequest,
@@ -38,6 +39,7 @@ import { linksConcern } from '../src/links/links-concern.js'
 import { openTopology } from '../src/links/topology.js'
 import { openRouterDirectory } from '../src/routers/router-directory.js'
 import { fakeGrants, fakeIdentity } from './access.js'
+import { fakeModels, fakePki } from './models.js'
 import { log, startStore } from './store.js'
 
 /** The one limit of time in these tests: CPU of the event loop between two turns. */
@@ -80,6 +82,7 @@ async function startNetwork() {
           getIdentityRouters: grants.getIdentityRouters,
           getCommonRouters: async ({ pairs }) => ({ routers: pairs.map(() => ({ ids: ['r1'] })) }),
           getHeader: async () => ({ lastChangeAtMs: 0, positions: { policy: position }, contentKey: '' }),
+          watchRouterModel: fakeModels().watchRouterModel,
         },
         entities: {
           list: async () => {
@@ -87,6 +90,7 @@ async function startNetwork() {
           },
         },
       },
+      pki: fakePki(),
       heads: async () => ({}),
       services: { get: () => undefined, find, findByName: find, async [Symbol.asyncDispose]() {} },
       deleteRouter: async () => undefined,
@@ -243,7 +247,7 @@ function* shapes(size: number): Generator<readonly [shape: string, body: Buffer]
 
 test('no message of any type stops the event loop for long', { timeout: 600_000 }, async () => {
   const types = [...new Set(network.handlers.map(({ type }) => type))].sort((a, b) => a - b)
-  const all = [...Object.values(ctrlType), ...Object.values(edgeType)]
+  const all = [...Object.values(ctrlType), ...Object.values(edgeType), ...Object.values(modelType)]
   expect(all).toEqual(expect.arrayContaining(types))
   const bodies = new Map([MOST_BYTES, LIST_BYTES].map((size) => [size, [...shapes(size)]]))
   const stops: [string, number][] = []
@@ -251,7 +255,7 @@ test('no message of any type stops the event loop for long', { timeout: 600_000 
     const most = Math.max(
       ...network.handlers.filter((one) => one.type === type).map(({ mostBytes = MOST_BYTES }) => mostBytes),
     )
-    for (const [shape, body] of bodies.get(most) ?? []) {
+    for (const [shape, body] of bodies.get(Math.min(most, LIST_BYTES)) ?? []) {
       const stop = await longestStop(() => network.send({ type, body }))
       stops.push([`${type}: ${shape}, ${body.length} bytes`, stop])
     }

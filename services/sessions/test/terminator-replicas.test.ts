@@ -14,6 +14,7 @@ import { expect, test } from 'vitest'
 import type { ControlOwners } from '../src/concerns.js'
 import { fakeIdentity } from './access.js'
 import { startControlNetwork } from './control.js'
+import { fakeModels, fakePki } from './models.js'
 import { connectRouter, type TestRouter } from './test-router.js'
 
 const unused = () => Promise.reject(new Error('not used here'))
@@ -40,9 +41,11 @@ function ownersFor(identity: ReturnType<typeof fakeIdentity>, routerIds: string[
           setOf: identityIds.map(() => 0),
         }),
         getCommonRouters: async ({ pairs }) => ({ routers: pairs.map(() => ({ ids: routerIds })) }),
+        watchRouterModel: fakeModels().watchRouterModel,
       },
       entities: { list: unused },
     },
+    pki: fakePki(),
     grantWatch: {
       positions: () => ({}),
       onChange: () => undefined,

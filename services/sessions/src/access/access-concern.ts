@@ -18,7 +18,7 @@ import type { RouterDirectory } from '../routers/router-directory.js'
 import type { RouterPresence } from '../routers/router-presence.js'
 import { endedSessions, unknownTokens } from '../store/ended-session.js'
 import { type ActivityDeps, openActivity } from './activity.js'
-import { type ApiSessions, openApiSessions } from './api-sessions.js'
+import { type ApiSessionListener, type ApiSessions, openApiSessions } from './api-sessions.js'
 import { type ConnectedIdentities, openConnectedIdentities } from './connected-identities.js'
 import { followEndedSessions, startPruningEnded } from './follow-ended-sessions.js'
 import { openPush, type Push, type PushDeps } from './push-api-sessions.js'
@@ -50,12 +50,16 @@ export type SessionsEnded = (sessionIds: readonly string[]) => Promise<unknown>
 export interface AccessConcern extends Concern, AsyncDisposable {
   readonly checkAccess: CheckAccess
   readonly checkRouter: CheckRouter
-  readonly apiSessions: Pick<ApiSessions, 'byId' | 'byToken'>
+  readonly apiSessions: Pick<ApiSessions, 'byId' | 'byToken' | 'revocations'>
   /** The identities that routers of this replica report as connected. */
   readonly connectedIdentities: Pick<ConnectedIdentities, 'of'>
   /** Called in each replica when sessions have ended, by whichever replica. A failure repeats all calls. */
   onSessionsEnded(listener: SessionsEnded): void
+  /** Called with each change of the revocations of API sessions. */
+  onRevocations(listener: RevocationListener): void
 }
+
+export type RevocationListener = Required<Pick<ApiSessionListener, 'revoked' | 'reinstated' | 'reloaded'>>
 
 /** Routers take turns: no one may keep all connections to the database busy. */
 const checkLimits = { name: 'session-checks', running: 2, waiting: 10_000 }
@@ -69,7 +73,21 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
   const routerCount = (): number => push.routers().size
   const reports = opening.use(openPushReports(bus, randomUUID(), routerCount))
   const push: Push = opening.use(openPush({ ...deps, sessions: () => apiSessions, pushed: reports.pushed }))
-  const apiSessions = opening.use(await openApiSessions(identity.source, push, log))
+  const revocationListeners: RevocationListener[] = []
+  const listener: ApiSessionListener = {
+    ...push,
+    revoked(id, revocation) {
+      for (const each of revocationListeners) each.revoked(id, revocation)
+    },
+    reinstated(id) {
+      for (const each of revocationListeners) each.reinstated(id)
+    },
+    reloaded() {
+      push.reloaded()
+      for (const each of revocationListeners) each.reloaded()
+    },
+  }
+  const apiSessions = opening.use(await openApiSessions(identity.source, listener, log))
   const gathered = deps.gatherMs !== undefined && { gatherMs: deps.gatherMs }
   const { mayHave, mayConnect } = push
   const activity = opening.use(
@@ -95,6 +113,7 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
     connectedIdentities,
     ...openAccessCheck({ db, apiSessions, policy, heads, presence }),
     onSessionsEnded: (listener) => void endListeners.push(listener),
+    onRevocations: (listener) => void revocationListeners.push(listener),
     connected(router) {
       if (directory.get(router.routerId)?.isEdge) push.connect(router)
     },

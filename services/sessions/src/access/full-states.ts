@@ -66,7 +66,7 @@ export function openFullStates({
     const startedAt = performance.now()
     const one: Sync = { hasBegun: false, changed: new Set(), startedAt, isOver: false }
     syncs.set(router, one)
-    sync.started(router)
+    sync.started(router, 'api-sessions')
     queue(() => send(router, one)).then(
       () => undefined,
       () => undefined, // the channel is closed
@@ -125,7 +125,7 @@ export function openFullStates({
     one.isOver = true
     do sendBody(encodeAdded(true, rest.splice(0, SESSIONS_PER_MESSAGE)), rest.length === 0)
     while (rest.length > 0)
-    sync.done(router)
+    sync.done(router, 'api-sessions')
   }
   const currentWithin = (limit: AbortSignal): Promise<boolean> =>
     sessions()

@@ -19,12 +19,15 @@ import { isListener } from './check-hello.js'
 import { type Concern, onMessage } from './handlers.js'
 import type { RouterChannel } from './router-channel.js'
 
-/** For the concern that pushes API sessions: the shown state of a router. */
+/** What a router receives before it serves clients. Routers without the data model have only API sessions. */
+export type SyncPart = 'api-sessions' | 'model'
+
+/** For the concerns that send it: the shown state of a router. */
 export interface SyncReport {
-  /** The full state is on its way to the router. */
-  started(router: RouterChannel): void
-  /** The full state is sent. */
-  done(router: RouterChannel): void
+  /** What the router lacks is on its way. */
+  started(router: RouterChannel, part: SyncPart): void
+  /** The router has been sent everything. */
+  done(router: RouterChannel, part: SyncPart): void
 }
 
 export interface RouterStatus extends SyncReport, Concern {
@@ -60,11 +63,17 @@ export function routerStatus(
   interface Status {
     readonly row: PresenceRow
     readonly hello: 'queued' | 'helloSent' | 'helloReceived'
-    readonly sync: 'syncing' | 'synced' | undefined
+    readonly sync: Readonly<Partial<Record<SyncPart, 'syncing' | 'synced'>>>
   }
   const statuses = new Map<string, Status>()
 
-  const wordOf = ({ hello, sync }: Status): string => words[(hello === 'helloReceived' && sync) || hello]
+  function wordOf({ row, hello, sync }: Status): string {
+    const parts: readonly SyncPart[] = row.features.hasDataModel
+      ? ['api-sessions', 'model']
+      : ['api-sessions']
+    if (hello !== 'helloReceived' || parts.every((part) => !sync[part])) return words[hello]
+    return words[parts.every((part) => sync[part] === 'synced') ? 'synced' : 'syncing']
+  }
 
   function write(routerId: string, status: Status): Promise<void> {
     const row = { ...status.row, syncStatus: wordOf(status) }
@@ -76,6 +85,9 @@ export function routerStatus(
     if (!status || channels.get(router.routerId) !== router) return
     write(router.routerId, { ...status, ...next }).catch(() => undefined) // the next poll writes it
   }
+
+  const setSync = (router: RouterChannel, part: SyncPart, state: 'syncing' | 'synced'): void =>
+    change(router, { sync: { ...statuses.get(router.routerId)?.sync, [part]: state } })
 
   return {
     open: ({ routerId, connectedAt }, first) =>
@@ -89,14 +101,14 @@ export function routerStatus(
           connectedAt: connectedAt.toISOString(),
         },
         hello: 'queued',
-        sync: undefined,
+        sync: {},
       }),
     forget(routerId) {
       statuses.delete(routerId)
       presence.remove(routerId)
     },
-    started: (router) => change(router, { sync: 'syncing' }),
-    done: (router) => change(router, { sync: 'synced' }),
+    started: (router, part) => setSync(router, part, 'syncing'),
+    done: (router, part) => setSync(router, part, 'synced'),
 
     connected(router) {
       if (!directory.get(router.routerId)?.isEdge) return

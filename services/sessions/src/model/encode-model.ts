@@ -1,0 +1,108 @@
+import {
+  DataState,
+  DataStateChangeSet,
+  encodeText,
+  type Headers,
+  type LargeOutgoing,
+  ModelAction,
+  ModelEvent,
+  type ModelPublicKey,
+  modelHeader,
+  modelType,
+  type Outgoing,
+} from '@overlay/channel'
+import type { Revocation } from '../domain/api-session.js'
+
+/** A full state of policy: what a router may know, as far as it follows from policies. */
+export interface PolicyModel {
+  /** Encoded members `events` of DataState. */
+  readonly parts: readonly Uint8Array[]
+  readonly timeline: string
+  readonly index: number
+}
+
+export const keyEvent = (action: ModelAction, publicKey: ModelPublicKey): ModelEvent =>
+  ModelEvent.fromPartial({ action, isSynthetic: true, publicKey })
+
+/** wire: a router of 1.6 or 1.7 reads no type, and does nothing with a revocation. */
+export const revocationEvent = (id: string, { untilMs }: Revocation): ModelEvent =>
+  ModelEvent.fromPartial({
+    action: ModelAction.CREATE,
+    revocation: {
+      id,
+      type: 'API_SESSION',
+      expiresAt: {
+        seconds: BigInt(Math.floor(untilMs / 1000)),
+        nanos: Math.floor(untilMs % 1000) * 1_000_000,
+      },
+    },
+  })
+
+export const withdrawnRevocation = (id: string): ModelEvent =>
+  ModelEvent.fromPartial({ action: ModelAction.DELETE, revocation: { id } })
+
+export interface FullState {
+  readonly model: PolicyModel
+  /** Keys and revocations. */
+  readonly own: readonly ModelEvent[]
+  readonly timelineId: string
+}
+
+/** Of protobuf messages that follow each other, the lists are joined. */
+const dataStateParts = ({ model, own, timelineId }: FullState): Uint8Array[] => [
+  ...model.parts,
+  DataState.encode(
+    DataState.fromPartial({ events: [...own], endIndex: BigInt(model.index), timelineId }),
+  ).finish(),
+]
+
+export const fullState = (state: FullState, subscriptionId: string): LargeOutgoing => ({
+  type: modelType.dataState,
+  headers: subscriptionHeaders(subscriptionId),
+  parts: dataStateParts(state),
+})
+
+/** @param parts encoded members `changes` */
+export const changeSet = (
+  parts: readonly Uint8Array[],
+  index: number,
+  previousIndex: number,
+  subscriptionId: string,
+): LargeOutgoing => ({
+  type: modelType.changeSet,
+  headers: subscriptionHeaders(subscriptionId),
+  parts: [
+    ...parts,
+    DataStateChangeSet.encode(
+      DataStateChangeSet.fromPartial({ index: BigInt(index), previousIndex: BigInt(previousIndex) }),
+    ).finish(),
+  ],
+})
+
+/** Without the id of a subscription: a router that is about to subscribe anew takes it, too. */
+export const syntheticSet = (changes: readonly ModelEvent[]): Outgoing & LargeOutgoing => {
+  const set = DataStateChangeSet.fromPartial({ isSynthetic: true, changes: [...changes] })
+  const body = DataStateChangeSet.encode(set).finish()
+  return { type: modelType.changeSet, body, parts: [body] }
+}
+
+const STATE_TAG = Buffer.from([0x0a]) // field 1 of ValidateDataStateRequest
+
+/** Without the flag `fix`: a router that repairs itself forgets its timeline, and needs a full state all the same. */
+export function validation(state: FullState): LargeOutgoing {
+  const parts = dataStateParts(state)
+  const bytes = parts.reduce((sum, part) => sum + part.length, 0)
+  return { type: modelType.validate, parts: [STATE_TAG, varint(bytes), ...parts] }
+}
+
+function varint(value: number): Buffer {
+  const bytes: number[] = []
+  for (let rest = value; ; rest = Math.floor(rest / 128)) {
+    if (rest < 128) return Buffer.from([...bytes, rest])
+    bytes.push((rest % 128) | 128)
+  }
+}
+
+/** wire: routers before 2.0 have no id, and read no header. */
+const subscriptionHeaders = (subscriptionId: string): Headers =>
+  new Map(subscriptionId ? [[modelHeader.subscriptionId, encodeText(subscriptionId)]] : [])
