@@ -14,7 +14,7 @@ export interface Traffic extends AsyncDisposable {
   readonly server: Server
   readonly admin: Admin
   /** Enrolls a router, connects it to all replicas unless told otherwise, and waits until it is online. */
-  router(name: string, options?: Partial<RouterOptions>): Promise<TestRouter>
+  router(name: string, options?: Partial<NewRouter>): Promise<TestRouter>
   /** Connects a router that is enrolled, as `router` does. */
   start(options: Pick<RouterOptions, 'identity'> & Partial<RouterOptions>): Promise<TestRouter>
   /** Creates a service that identities with `#host` may bind and those with `#client` may dial. */
@@ -31,6 +31,11 @@ export interface Traffic extends AsyncDisposable {
   routePath(session: Session): Promise<string[]>
   /** Rules of the protocol that controllers have broken at any router. The end of the traffic expects none. */
   violations(): string[]
+}
+
+export interface NewRouter extends RouterOptions {
+  /** Further members of the edge router. */
+  readonly body: object
 }
 
 /** An application that has dialed a service. */
@@ -163,8 +168,8 @@ export function trafficOf(
     server,
     admin,
     violations: () => routers.flatMap((router) => router.violations()),
-    async router(name: string, more: Partial<RouterOptions> = {}) {
-      const identity = await enrollRouter(admin, server, { name, roleAttributes })
+    async router(name: string, { body, ...more }: Partial<NewRouter> = {}) {
+      const identity = await enrollRouter(admin, server, { name, roleAttributes, ...body })
       return traffic.start({ identity, ...more })
     },
     async start(options: Pick<RouterOptions, 'identity'> & Partial<RouterOptions>) {

@@ -40,6 +40,7 @@ import type { RouterParts } from './sdk-channel.js'
 import { openSdkListener } from './sdk-listener.js'
 import { openSessions, type Sessions } from './sessions.js'
 import { openTerminators, type Terminators } from './terminators.js'
+import { openTunneler, type Tunneler } from './tunneler.js'
 
 export interface RouterOptions {
   readonly identity: RouterIdentity
@@ -49,6 +50,8 @@ export interface RouterOptions {
   readonly line?: Line
   /** The data model that a former process of the router has stored. */
   readonly storedModel?: ModelState
+  /** The router is an identity, which hosts and dials. */
+  readonly isTunneler?: boolean
   /** Listens for SDKs; true by default. */
   readonly listens?: boolean
   /** Has links to other test routers. */
@@ -77,6 +80,7 @@ export interface TestRouter extends AsyncDisposable {
   readonly links: Links | undefined
   /** Off in routers of the 1.1 line. */
   readonly model: RouterModel
+  readonly tunneler: Tunneler | undefined
   /** Rules of the protocol that controllers have broken. Tests expect none. */
   violations(): string[]
   /** Asks the controllers of circuits whether they still exist. */
@@ -148,7 +152,10 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
     line,
     controllers: () => controllers,
     stored: options.storedModel,
-    onChange: () => verifySdks(),
+    onChange() {
+      verifySdks()
+      tunneler?.verify()
+    },
   })
   const reports = openReports(line, () => controllers)
   const links = hasLinks ? await openLinks(linkOptions()) : undefined
@@ -197,6 +204,7 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
       sendFault(controllers.get(controllerId), subject, circuitId)
     },
   }
+  const tunneler = options.isTunneler ? openTunneler({ routerId: identity.id, model, parts }) : undefined
   const onClosed = reports.sdkClosed
   const sdkOptions = { identity, line, parts, onConnected: reports.sdkConnected, onClosed }
   const listener = listens ? await openSdkListener(sdkOptions) : undefined
@@ -238,6 +246,7 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
     [edgeType.apiSessionRemoved]: (message) => apiSessions.removed(message),
     [edgeType.sessionRemoved]: ({ body }) => sessionsRemoved(SessionRemoved.decode(body)),
     ...model.handlers,
+    [edgeType.createTunnelTerminatorV2Response]: (message) => tunneler?.created(message),
     [ctrlType.route]: (message, controller) => takeRoute(message, controller, parts),
     [ctrlType.unroute]: ({ body }) => unroute(Unroute.decode(body)),
     [ctrlType.validateTerminatorsV2]: (message, controller) => terminators.validate(message, controller),
@@ -322,6 +331,7 @@ export async function startRouter(options: RouterOptions): Promise<TestRouter> {
     circuits: forwarder.circuits,
     links,
     model,
+    tunneler,
     violations: () => [...violations, ...model.violations, ...reports.failures],
     confirmCircuits,
     sendHeartbeats,

@@ -51,7 +51,8 @@ async function dial(
   { address, destination, peerData }: RouteEgress,
   controllerId: string,
 ): Promise<void> {
-  const terminator = terminators.get(destination.replace(/^hosted:/, ''))
-  if (!terminator) throw new UnknownTerminator(`host for terminator address '${destination}' not found`)
-  await terminator.host.dial({ circuitId, controllerId, address, peerData })
+  const id = destination.replace(/^hosted:/, '')
+  const host = terminators.get(id)?.host ?? terminators.tunnels.get(id)
+  if (!host) throw new UnknownTerminator(`host for terminator address '${destination}' not found`)
+  await host.dial({ circuitId, controllerId, address, peerData })
 }

@@ -63,7 +63,15 @@ export interface Terminator {
   state: 'establishing' | 'established' | 'deleting'
 }
 
+/** What the router hosts itself. */
+export interface TunnelHost {
+  /** Opens the end of a circuit. */
+  dial(circuit: DialedCircuit): Promise<void>
+}
+
 export interface Terminators {
+  /** Those of the router itself, by id. */
+  readonly tunnels: Map<string, TunnelHost>
   all(): Terminator[]
   get(id: string): Terminator | undefined
   bind(binding: Binding, host: Host): void
@@ -90,6 +98,7 @@ export function openTerminators(
   stopping: AbortSignal,
 ): Terminators {
   const byId = new Map<string, Terminator>()
+  const tunnels = new Map<string, TunnelHost>()
 
   const retry = (): Promise<void> => pause(RETRY_MS, undefined, { signal: stopping }).catch(() => undefined)
 
@@ -163,12 +172,14 @@ export function openTerminators(
   async function stateOf(id: string, marker: bigint, asksHost: boolean): Promise<RouterTerminatorState> {
     const terminator = byId.get(id)
     if (terminator?.state === 'establishing') terminator.state = 'established'
-    const valid = terminator?.host.isOpen() === true && (!asksHost || (await terminator.host.stillHosts()))
+    const isOfSdk = terminator?.host.isOpen() === true && (!asksHost || (await terminator.host.stillHosts()))
+    const valid = isOfSdk || tunnels.has(id)
     const reason = InvalidTerminatorReason.UNKNOWN_TERMINATOR
     return { valid, reason, detail: valid ? '' : 'terminator not found', marker }
   }
 
   return {
+    tunnels,
     all: () => [...byId.values()],
     get: (id) => byId.get(id),
     bind(binding, host) {
