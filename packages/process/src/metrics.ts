@@ -328,7 +328,7 @@ export const metrics = {
   ),
   routerMessagesForbidden: counter(
     'overlay_router_messages_forbidden_total',
-    'Refused messages of routers about circuits, links, terminators, sessions or data models that are not theirs, by subject',
+    'Refused messages of routers about circuits, links, terminators or sessions of others, by subject',
     ['subject'],
   ),
   traceSpans: counter(

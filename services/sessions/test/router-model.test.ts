@@ -1,4 +1,4 @@
-import { ModelAction, modelType } from '@overlay/channel'
+import { ModelAction, modelType, SubscribeToDataModelRequest } from '@overlay/channel'
 import { metrics } from '@overlay/process'
 import { expect, test } from 'vitest'
 import { closing } from '../../../packages/channel/testing/channel-pair.js'
@@ -10,6 +10,7 @@ import { startModels, type TestModelRouter } from './model-routers.js'
 import { fakeModels, fakePki, identityEvent } from './models.js'
 
 const hour = 3_600_000
+const long = SubscribeToDataModelRequest.fromPartial({ subscriptionId: 'x'.repeat(101) })
 const [first, second] = [newTokenKey('first'), newTokenKey('second')]
 const root = (await authority('root')).certificate.toString()
 const identitiesOf = ({ model }: TestModelRouter) => [...model.contents.identity.keys()].sort()
@@ -201,16 +202,15 @@ test('an impossible index leads to a full state', async () => {
   expect(setsOf(router)).toEqual(['full', 'full', 'full'])
 })
 
-const refused = async () =>
-  (await metrics.routerMessagesForbidden.get()).values.find(({ labels }) => labels.subject === 'model')
-    ?.value ?? 0
+const dropped = async () =>
+  (await metrics.routerMessages.get()).values.find(({ labels }) => labels.result === 'dropped')?.value ?? 0
 
 test('a subscription of a router without the data model is dropped and counted', async () => {
   await using network = await startModels()
-  const before = await refused()
+  const before = await dropped()
   const router = await network.connect(NO_FEATURES)
   router.subscribe()
-  await expect.poll(refused).toBe(before + 1)
+  await expect.poll(dropped).toBe(before + 1)
   expect(network.policy.requests).toEqual([])
   expect(router.kinds).toEqual([])
 })
@@ -269,13 +269,13 @@ test('a wrong model is found and replaced without an operator', async () => {
   expect(router.violations).toEqual([])
 })
 
-test('nobody gets a subscription that is malformed', async () => {
+test.each([
+  ['with a long id', SubscribeToDataModelRequest.encode(long).finish(), 'malformed subscription'],
+  ['that is no protobuf', Buffer.from([0xff]), 'malformed message of type 20505'],
+])('a router that sends a subscription %s loses its channel', async (_what, body, reason) => {
   await using network = await startModels()
   const router = await subscribed(network)
-  const before = await refused()
-  router.subscribe({ subscriptionId: 'x'.repeat(101) })
-  await expect.poll(refused).toBe(before + 1)
-  const reason = closing(router.controllerChannel)
-  router.channel.send({ type: modelType.subscribe, body: Buffer.from([0xff]) })
-  expect((await reason).message).toContain('malformed')
+  const closed = closing(router.controllerChannel)
+  router.channel.send({ type: modelType.subscribe, body })
+  expect((await closed).message).toContain(reason)
 })

@@ -11,58 +11,10 @@ import {
 } from '@overlay/channel'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import type { ControlOwners } from '../src/concerns.js'
 import { fakeIdentity } from './access.js'
 import { startControlNetwork } from './control.js'
-import { fakeModels, fakePki } from './models.js'
+import { ownersFor } from './owners.js'
 import { connectRouter, type TestRouter } from './test-router.js'
-
-const unused = () => Promise.reject(new Error('not used here'))
-const wiki = {
-  ...{ id: 'wiki', name: 'wiki', terminatorStrategy: '' },
-  ...{ encryptionRequired: false, maxIdleTimeMillis: 0 },
-}
-
-function ownersFor(identity: ReturnType<typeof fakeIdentity>, routerIds: string[]): ControlOwners {
-  return {
-    identity: {
-      source: identity.source,
-      calls: {
-        markActivity: async () => ({ unknownIds: [] }),
-        reportConnections: async () => ({}),
-        openRouterSession: unused,
-      },
-    },
-    policy: {
-      calls: {
-        getHeader: unused,
-        getIdentityRouters: async ({ identityIds }) => ({
-          sets: [{ ids: routerIds }],
-          setOf: identityIds.map(() => 0),
-        }),
-        getCommonRouters: async ({ pairs }) => ({ routers: pairs.map(() => ({ ids: routerIds })) }),
-        watchRouterModel: fakeModels().watchRouterModel,
-      },
-      entities: { list: unused },
-    },
-    pki: fakePki(),
-    grantWatch: {
-      positions: () => ({}),
-      onChange: () => undefined,
-      lacksRouters: () => false,
-    },
-    policyHead: async () => ({}),
-    heads: async () => ({}),
-    services: {
-      get: () => wiki,
-      find: async () => wiki,
-      findByName: async () => wiki,
-      [Symbol.asyncDispose]: async () => undefined,
-    },
-    deleteRouter: unused,
-    createSession: unused,
-  }
-}
 
 async function create({ channel }: TestRouter, sessionToken: string): Promise<CreateTerminatorV2Response> {
   const body = CreateTerminatorV2Request.encode({

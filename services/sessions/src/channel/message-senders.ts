@@ -1,4 +1,4 @@
-import { ctrlType, edgeType } from '@overlay/channel'
+import { ctrlType, edgeType, modelType } from '@overlay/channel'
 import type { RouterFeatures } from '../domain/router-features.js'
 
 type Senders = (features: RouterFeatures) => boolean
@@ -16,6 +16,8 @@ const senders: ReadonlyMap<number, Senders> = new Map<number, Senders>([
   [edgeType.listServices, beforeGroups],
   [edgeType.createTunnelTerminator, beforeGroups],
   [edgeType.connectEvents, withModel],
+  [modelType.subscribe, withModel],
+  [modelType.validateResponse, withModel],
   [ctrlType.updateRouterInterfaces, withModel],
   [ctrlType.linkState, withModel],
   [ctrlType.alerts, grouped],

@@ -1,5 +1,4 @@
 import { ModelAction, modelType, SubscribeToDataModelRequest } from '@overlay/channel'
-import { metrics } from '@overlay/process'
 import type { Logger } from 'pino'
 import { type Concern, onMessage } from '../channel/handlers.js'
 import type { RouterChannel, RouterChannels } from '../channel/router-channel.js'
@@ -62,12 +61,12 @@ export async function modelConcern(deps: ModelDeps): Promise<ModelConcern> {
   return {
     handlers: [
       onMessage(modelType.subscribe, SubscribeToDataModelRequest, (request, _message, router) => {
-        const { routerId, channel, features } = router
+        const { routerId, channel } = router
+        if (channel.closed.aborted) return
         const longest = Math.max(request.subscriptionId.length, request.timelineId.length)
-        if (!features.hasDataModel || longest > MAX_SUBSCRIPTION_ID_LENGTH)
-          return metrics.routerMessagesForbidden.inc({ subject: 'model' })
-        if (!budget.take(routerId)) return channel.close('too many subscriptions')
-        if (!channel.closed.aborted) modelOf(router).subscribe(request)
+        if (longest > MAX_SUBSCRIPTION_ID_LENGTH) channel.close('malformed subscription')
+        else if (!budget.take(routerId)) channel.close('too many subscriptions')
+        else modelOf(router).subscribe(request)
       }),
       comparison.handler,
     ],
