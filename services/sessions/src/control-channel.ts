@@ -103,6 +103,7 @@ export async function openControl(options: ControlOptions): Promise<Control> {
   const acceptor = openAcceptor({
     controllerId,
     directory,
+    presence,
     channels,
     status,
     concerns,

@@ -1,5 +1,6 @@
 import { encodeFrame, encodeText, headerKey, LinkListeners } from '@overlay/channel'
 import { metrics } from '@overlay/process'
+import { pino } from 'pino'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { authority } from '../../identity/test/certificates.js'
 import { type Replica, startControlNetwork, type TestNetwork } from './control.js'
@@ -66,6 +67,32 @@ test('a disabled router is refused until it is enabled', async () => {
   await network.updateRouter(key.id, { disabled: false }, replica)
   const router = await connectRouter({ port: replica.port, key })
   router.channel.close('done')
+})
+
+test('a refused router is logged once, with its name and version, until it connects to any replica', async () => {
+  const lines: Record<string, unknown>[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  await using other = await network.replica('logging', { log })
+  const key = await network.createRouter('logged')
+  const ofRefusals = () => lines.filter(({ msg }) => msg === 'connection of a router refused')
+  const setDisabled = async (disabled: boolean) => {
+    await network.updateRouter(key.id, { disabled }, other)
+    await expect.poll(() => replica.directory.get(key.id)?.disabled).toBe(disabled)
+  }
+  const isRefused = () =>
+    expect(connectRouter({ port: other.port, key })).rejects.toThrow('closed before the hello')
+  await setDisabled(true)
+  await isRefused()
+  await isRefused()
+  const facts = { level: 40, routerId: key.id, name: 'logged', version: 'v1.1.13', reason: 'disabled' }
+  expect(ofRefusals()).toEqual([expect.objectContaining(facts)])
+  await setDisabled(false)
+  const router = await connectRouter({ port: replica.port, key })
+  await expect.poll(() => other.control.presence.isOnline(key.id)).toBe(true)
+  router.channel.close('done')
+  await setDisabled(true)
+  await isRefused()
+  expect(ofRefusals()).toHaveLength(2)
 })
 
 test('a peer of another type is refused', async () => {

@@ -9,6 +9,7 @@ import { refusalOf } from '../domain/hello.js'
 import { showable } from '../domain/router-text.js'
 import { ADMITTED_AT_ONCE, HELLO_MS, SET_UP_MS, SKIPPED_BYTES } from '../limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
+import type { RouterPresence } from '../routers/router-presence.js'
 import { answerOf } from './answer-hello.js'
 import type { ChannelRegistry } from './channel-registry.js'
 import { Refused, readHello, receiveHello, refuseIfAway, verifiedFingerprint } from './check-hello.js'
@@ -21,6 +22,7 @@ import type { RouterStatus } from './router-status.js'
 export interface AcceptorDeps {
   readonly controllerId: string
   readonly directory: Pick<RouterDirectory, 'get' | 'onChange'>
+  readonly presence: Pick<RouterPresence, 'isOnline' | 'onChange'>
   readonly channels: ChannelRegistry
   readonly status: Pick<RouterStatus, 'open' | 'forget'>
   readonly concerns: readonly Concern[]
@@ -32,7 +34,7 @@ export interface AcceptorDeps {
 
 /** Checks connections, opens their channels and closes those of routers that lose their right to one. */
 export function openAcceptor(deps: AcceptorDeps) {
-  const { controllerId, directory, channels, status, concerns, dispatch, log } = deps
+  const { controllerId, directory, presence, channels, status, concerns, dispatch, log } = deps
   const { helloMs = HELLO_MS, heartbeatMs } = deps
   const queue: Queue = boundedQueue({
     name: 'routers',
@@ -113,7 +115,6 @@ export function openAcceptor(deps: AcceptorDeps) {
         }
         channel.closed.throwIfAborted()
         channels.add(router)
-        refusals.forget(routerId)
         channel.closed.addEventListener('abort', () => track(disconnect(router)), { once: true })
         const sourceAddress = clientAddressOf(socket)
         log.info({ routerId, sourceAddress, version: version.version }, 'router connected')
@@ -170,11 +171,16 @@ export function openAcceptor(deps: AcceptorDeps) {
     if (refusal && refusal !== 'wrong-certificate') connected.channel.close(refusal)
   })
 
+  const connections = presence.onChange({
+    routerChanged: (id) => presence.isOnline(id) && refusals.forget(id),
+  })
+
   return {
     accept,
     async [Symbol.asyncDispose]() {
       isStopped = true
       changes[Symbol.dispose]()
+      connections[Symbol.dispose]()
       for (const socket of admissions.values()) socket.destroy()
       channels.closeAll('stopping')
       await Promise.all(ending)

@@ -44,7 +44,7 @@ export function openRefusals(log: Logger) {
         keepRefusal(REFUSED, refusal)
       } else log.debug(refusal, REFUSED)
     },
-    /** The router has connected: its next refusal is logged. */
+    /** The router has connected to any replica: its next refusal is logged. */
     forget: (routerId: string): void => void reasons.delete(routerId),
   }
 }
