@@ -44,6 +44,7 @@ import { describeReplicas } from './status/sources.js'
 import { statusApi } from './status/status-api.js'
 import { openChangeSource, openEventSource } from './streams/sources.js'
 import { openStreams } from './streams/streams.js'
+import { validator } from './streams/validations.js'
 import { openWeb } from './web/web.js'
 
 const serverLimits = {
@@ -135,6 +136,7 @@ export async function runGateway(env: NodeJS.ProcessEnv, process: ComponentProce
     events,
     changes,
     countEntities: (signal) => countEntities(services, ownContext(signal)),
+    validate: validator(services.sessions, sessions),
     path: `${rootOf('fabric')}/ws-api`,
     pathOf,
     sessions: caches.sessions,

@@ -145,6 +145,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
     events,
     changes,
     countEntities: async () => ({ services: 1 }),
+    validate: (request, context) => services.sessions.validate(request, context),
     path: '/fabric/v1/ws-api',
     pathOf,
     sessions: caches.sessions,

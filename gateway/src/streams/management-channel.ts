@@ -8,8 +8,10 @@ import {
   type Message,
   type Outgoing,
   openChannel,
+  ValidationStarted,
 } from '@overlay/channel'
 import { openLimit } from '@overlay/process/async'
+import { Fault, ownContext } from '@overlay/rpc'
 import { MAX_QUEUED_BYTES, MAX_STREAM_REQUESTS, READY_MS } from '../limits.js'
 import type { EventSource } from './shared-source.js'
 import {
@@ -19,6 +21,7 @@ import {
   type Subscriptions,
   subscriptionsOf,
 } from './subscriptions.js'
+import { type Validate, type ValidationKind, validationKinds } from './validations.js'
 
 /** wire: content types and a header of the management channel. */
 const STREAM_EVENTS_REQUEST = 10040
@@ -31,6 +34,7 @@ export interface ManagementOptions {
   readonly changes: EventSource
   /** The numbers of entities, by their names in the summary. */
   readonly countEntities: (signal: AbortSignal) => Promise<Readonly<Record<string, number>>>
+  readonly validate: Validate
 }
 
 const result = (isSuccess: boolean, text: string): Outgoing => ({
@@ -42,7 +46,7 @@ const result = (isSuccess: boolean, text: string): Outgoing => ({
 /** Answers the requests of one client until its channel is closed. */
 export function openManagementChannel(
   socket: Duplex,
-  { events, changes, countEntities }: ManagementOptions,
+  { events, changes, countEntities, validate }: ManagementOptions,
 ): Channel {
   const channel = openChannel(socket, {
     maxQueuedBytes: MAX_QUEUED_BYTES,
@@ -50,7 +54,9 @@ export function openManagementChannel(
     maxWaiting: MAX_STREAM_REQUESTS,
     heartbeatMs: Number.POSITIVE_INFINITY, // wire: clients answer only those of WebSocket
     onMessage: async (message) => {
-      channel.reply(message, await answer(message).catch(failed))
+      const kind = validationKinds.get(message.type)
+      if (kind) await runValidation(message, kind)
+      else channel.reply(message, await answer(message).catch(failed))
     },
   })
   const { closed } = channel
@@ -73,6 +79,24 @@ export function openManagementChannel(
       throw new RefusedRequest('events are not available')
     })
     return result(true, 'success')
+  }
+
+  async function runValidation(message: Message, { answer: type, result: resultType, read }: ValidationKind) {
+    const answerWith = (started: ValidationStarted): void =>
+      channel.reply(message, { type, body: ValidationStarted.encode(started).finish() })
+    let isStarted = false
+    try {
+      for await (const { count, results } of validate(read(message.body), ownContext(closed))) {
+        if (!isStarted) answerWith({ success: true, message: '', count: BigInt(count) })
+        isStarted = true
+        for (const body of results) channel.send({ type: resultType, body })
+        await channel.drained()
+      }
+    } catch (err) {
+      const isRefused = err instanceof RefusedRequest || err instanceof Fault
+      if (isStarted || !isRefused) throw err
+      answerWith({ success: false, message: err.message, count: 0n })
+    }
   }
 
   function listen(source: EventSource): Disposable {

@@ -263,7 +263,7 @@ test('a client that does not read loses its stream', async () => {
     [Symbol.asyncDispose]: async () => undefined,
   }
   const [client, server] = pair()
-  const deps = { events, changes: events, countEntities: async () => ({}) }
+  const deps = { events, changes: events, countEntities: async () => ({}), validate: async function* () {} }
   const channel = openManagementChannel(server, deps)
   const asking = openChannel(client, { onMessage: () => undefined, heartbeatMs: Number.POSITIVE_INFINITY })
   const body = Buffer.from(JSON.stringify(subscribe('fabric.routers')))

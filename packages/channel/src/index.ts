@@ -9,6 +9,7 @@ export {
 } from './frame.js'
 export * from './gen/overlay/ctrl/v1/ctrl.js'
 export * from './gen/overlay/ctrl/v1/edge.js'
+export * from './gen/overlay/ctrl/v1/mgmt.js'
 export * from './gen/overlay/ctrl/v1/model.js'
 export * from './headers.js'
 export * from './hello.js'

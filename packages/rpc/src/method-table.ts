@@ -228,6 +228,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
       getRoutePath: { callers: gateway, retryable },
       inspect: { callers: gateway, retryable },
       watchEvents: { callers: gateway },
+      validate: { callers: gateway },
     }),
     ...audit,
     ...maintenance,

@@ -6,7 +6,7 @@ import type { RouterChannels, RouterMessages } from './channel/router-channel.js
 import type { SyncReport } from './channel/router-status.js'
 import type { Circuits } from './circuits/circuits.js'
 import { circuitsConcern } from './circuits/circuits-concern.js'
-import type { Topology } from './links/topology.js'
+import type { LiveTopology } from './links/topology.js'
 import { type ModelConcern, type ModelDeps, modelConcern } from './model/model-concern.js'
 import type { RouterDirectory } from './routers/router-directory.js'
 import type { RouterPresence } from './routers/router-presence.js'
@@ -27,7 +27,7 @@ export interface ControlCore {
   readonly directory: RouterDirectory
   readonly presence: RouterPresence
   readonly sync: SyncReport
-  readonly topology: Topology
+  readonly topology: LiveTopology
   /** A router does not have this link. */
   readonly linkUnknown: (routerId: string, linkId: string) => Promise<void>
   readonly changeLog: ChangeLog

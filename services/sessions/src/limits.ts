@@ -137,6 +137,10 @@ export const MAX_INSPECTED_VALUES = 100
 export const MAX_PATTERN_LENGTH = 1000
 /** Bytes of the values of one inspection. Below the limit of an answer, 16 MiB. */
 export const MAX_INSPECTION_BYTES = 12 * 1024 * 1024
+/** Routers that one validation asks at a time; ten times as many terminators. */
+export const VALIDATED_AT_ONCE = 10
+/** Milliseconds for a router to answer a validation. It asks its clients about terminators for up to 30 s. */
+export const VALIDATE_ROUTER_MS = 40_000
 /** Events that wait for a slow reader before its stream ends. */
 export const MAX_WAITING_EVENTS = 10_000
 

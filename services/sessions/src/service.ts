@@ -157,6 +157,8 @@ export async function openService(options: ServiceOptions) {
     ...options,
     ...control,
     changeLog,
+    entities,
+    model: control.traffic?.model,
     grants,
     held,
     clientRouters: openClientRouterList(directory, control.presence),

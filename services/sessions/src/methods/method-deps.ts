@@ -1,10 +1,12 @@
-import type { IdentityServiceService, Methods } from '@overlay/rpc'
+import type { EntityServiceService, IdentityServiceService, Methods } from '@overlay/rpc'
 import type { Bus, ChangeLog, FabricEvents, WaitForFollowers } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import type { RouterCertificates } from '../certificates/router-certificates.js'
 import type { RouterMessages } from '../channel/router-channel.js'
 import type { Grants } from '../grants/grants.js'
 import type { HeldSessions } from '../grants/held-sessions.js'
+import type { LiveTopology } from '../links/topology.js'
+import type { ModelConcern } from '../model/model-concern.js'
 import type { ClientRouterList } from '../routers/client-routers.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { RouterPresence } from '../routers/router-presence.js'
@@ -22,6 +24,9 @@ export interface Deps {
   readonly directory: RouterDirectory
   readonly presence: RouterPresence
   readonly messages: RouterMessages
+  readonly topology: LiveTopology
+  readonly model: Pick<ModelConcern, 'validateModel'> | undefined
+  readonly entities: Pick<Methods<EntityServiceService>, 'list'>
   readonly events: FabricEvents
   readonly log: Logger
 }

@@ -1,4 +1,5 @@
 import type { Methods, SessionsServiceService } from '@overlay/rpc'
+import { validate } from '../validation/validate.js'
 import { createSession } from './create-session.js'
 import { inspect } from './inspect.js'
 import type { Deps } from './method-deps.js'
@@ -11,4 +12,5 @@ export const sessionsMethods = (deps: Deps): Methods<SessionsServiceService> => 
   createSession: createSession(deps),
   inspect: inspect(deps),
   watchEvents: watchEvents(deps),
+  validate: validate(deps),
 })

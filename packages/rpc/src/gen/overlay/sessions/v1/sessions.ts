@@ -23,6 +23,85 @@ import {
 import { Position } from "../../change/v1/change.js";
 import { Entity, EntityRef, Written } from "../../entity/v1/entity.js";
 
+export enum Validation {
+  VALIDATION_CIRCUITS = 0,
+  VALIDATION_TERMINATORS = 1,
+  VALIDATION_LINKS = 2,
+  VALIDATION_SDK_TERMINATORS = 3,
+  VALIDATION_TUNNEL_TERMINATORS = 4,
+  VALIDATION_CONNECTIONS = 5,
+  /** VALIDATION_MODEL - of the routers that subscribe at this replica; for others, the result says so */
+  VALIDATION_MODEL = 6,
+  UNRECOGNIZED = -1,
+}
+
+export function validationFromJSON(object: any): Validation {
+  switch (object) {
+    case 0:
+    case "VALIDATION_CIRCUITS":
+      return Validation.VALIDATION_CIRCUITS;
+    case 1:
+    case "VALIDATION_TERMINATORS":
+      return Validation.VALIDATION_TERMINATORS;
+    case 2:
+    case "VALIDATION_LINKS":
+      return Validation.VALIDATION_LINKS;
+    case 3:
+    case "VALIDATION_SDK_TERMINATORS":
+      return Validation.VALIDATION_SDK_TERMINATORS;
+    case 4:
+    case "VALIDATION_TUNNEL_TERMINATORS":
+      return Validation.VALIDATION_TUNNEL_TERMINATORS;
+    case 5:
+    case "VALIDATION_CONNECTIONS":
+      return Validation.VALIDATION_CONNECTIONS;
+    case 6:
+    case "VALIDATION_MODEL":
+      return Validation.VALIDATION_MODEL;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return Validation.UNRECOGNIZED;
+  }
+}
+
+export function validationToJSON(object: Validation): string {
+  switch (object) {
+    case Validation.VALIDATION_CIRCUITS:
+      return "VALIDATION_CIRCUITS";
+    case Validation.VALIDATION_TERMINATORS:
+      return "VALIDATION_TERMINATORS";
+    case Validation.VALIDATION_LINKS:
+      return "VALIDATION_LINKS";
+    case Validation.VALIDATION_SDK_TERMINATORS:
+      return "VALIDATION_SDK_TERMINATORS";
+    case Validation.VALIDATION_TUNNEL_TERMINATORS:
+      return "VALIDATION_TUNNEL_TERMINATORS";
+    case Validation.VALIDATION_CONNECTIONS:
+      return "VALIDATION_CONNECTIONS";
+    case Validation.VALIDATION_MODEL:
+      return "VALIDATION_MODEL";
+    case Validation.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
+export interface ValidateRequest {
+  what: Validation;
+  /** of routers, or of terminators */
+  filter: string;
+  /** delete terminators that are invalid, replace models that differ */
+  fix: boolean;
+}
+
+export interface ValidationPart {
+  /** of all results */
+  count: number;
+  /** encoded messages of overlay.ctrl.v1 */
+  results: Buffer[];
+}
+
 export interface CreateSessionRequest {
   serviceId: string;
   /** Dial, Bind or empty; anything else is refused */
@@ -123,6 +202,194 @@ export interface InspectedValue {
   name: string;
   value: string;
 }
+
+function createBaseValidateRequest(): ValidateRequest {
+  return { what: 0, filter: "", fix: false };
+}
+
+export const ValidateRequest: MessageFns<ValidateRequest> = {
+  encode(message: ValidateRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.what !== 0) {
+      writer.uint32(8).int32(message.what);
+    }
+    if (message.filter !== "") {
+      writer.uint32(18).string(message.filter);
+    }
+    if (message.fix !== false) {
+      writer.uint32(24).bool(message.fix);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ValidateRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseValidateRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.what = reader.int32() as any;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.filter = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.fix = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ValidateRequest {
+    return {
+      what: isSet(object.what) ? validationFromJSON(object.what) : 0,
+      filter: isSet(object.filter) ? globalThis.String(object.filter) : "",
+      fix: isSet(object.fix) ? globalThis.Boolean(object.fix) : false,
+    };
+  },
+
+  toJSON(message: ValidateRequest): unknown {
+    const obj: any = {};
+    if (message.what !== 0) {
+      obj.what = validationToJSON(message.what);
+    }
+    if (message.filter !== "") {
+      obj.filter = message.filter;
+    }
+    if (message.fix !== false) {
+      obj.fix = message.fix;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ValidateRequest>, I>>(base?: I): ValidateRequest {
+    return ValidateRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ValidateRequest>, I>>(object: I): ValidateRequest {
+    const message = createBaseValidateRequest();
+    message.what = object.what ?? 0;
+    message.filter = object.filter ?? "";
+    message.fix = object.fix ?? false;
+    return message;
+  },
+};
+
+function createBaseValidationPart(): ValidationPart {
+  return { count: 0, results: [] };
+}
+
+export const ValidationPart: MessageFns<ValidationPart> = {
+  encode(message: ValidationPart, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.count !== 0) {
+      writer.uint32(8).uint64(message.count);
+    }
+    for (const v of message.results) {
+      writer.uint32(18).bytes(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ValidationPart {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseValidationPart();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.count = longToNumber(reader.uint64());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.results.push(Buffer.from(reader.bytes()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ValidationPart {
+    return {
+      count: isSet(object.count) ? globalThis.Number(object.count) : 0,
+      results: globalThis.Array.isArray(object?.results)
+        ? object.results.map((e: any) => Buffer.from(bytesFromBase64(e)))
+        : [],
+    };
+  },
+
+  toJSON(message: ValidationPart): unknown {
+    const obj: any = {};
+    if (message.count !== 0) {
+      obj.count = Math.round(message.count);
+    }
+    if (message.results?.length) {
+      obj.results = message.results.map((e) => base64FromBytes(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<ValidationPart>, I>>(base?: I): ValidationPart {
+    return ValidationPart.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<ValidationPart>, I>>(object: I): ValidationPart {
+    const message = createBaseValidationPart();
+    message.count = object.count ?? 0;
+    message.results = object.results?.map((e) => e) || [];
+    return message;
+  },
+};
 
 function createBaseCreateSessionRequest(): CreateSessionRequest {
   return { serviceId: "", type: "", tags: Buffer.alloc(0), apiSessionAt: undefined, hasAccessToken: false };
@@ -1672,6 +1939,16 @@ export const SessionsServiceService = {
     responseSerialize: (value: NetworkEvents): Buffer => Buffer.from(NetworkEvents.encode(value).finish()),
     responseDeserialize: (value: Buffer): NetworkEvents => NetworkEvents.decode(value),
   },
+  /** Compares what routers have with what is stored. The first part has the count, the others the results. */
+  validate: {
+    path: "/overlay.sessions.v1.SessionsService/Validate" as const,
+    requestStream: false as const,
+    responseStream: true as const,
+    requestSerialize: (value: ValidateRequest): Buffer => Buffer.from(ValidateRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ValidateRequest => ValidateRequest.decode(value),
+    responseSerialize: (value: ValidationPart): Buffer => Buffer.from(ValidationPart.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ValidationPart => ValidationPart.decode(value),
+  },
 } as const;
 
 export interface SessionsServiceServer extends UntypedServiceImplementation {
@@ -1691,6 +1968,8 @@ export interface SessionsServiceServer extends UntypedServiceImplementation {
   inspect: handleUnaryCall<InspectRequest, InspectResponse>;
   /** Events of the network. At least one message per second; the first when no later event is missed. */
   watchEvents: handleServerStreamingCall<WatchEventsRequest, NetworkEvents>;
+  /** Compares what routers have with what is stored. The first part has the count, the others the results. */
+  validate: handleServerStreamingCall<ValidateRequest, ValidationPart>;
 }
 
 export interface SessionsServiceClient extends Client {
@@ -1827,6 +2106,13 @@ export interface SessionsServiceClient extends Client {
     metadata?: Metadata,
     options?: Partial<CallOptions>,
   ): ClientReadableStream<NetworkEvents>;
+  /** Compares what routers have with what is stored. The first part has the count, the others the results. */
+  validate(request: ValidateRequest, options?: Partial<CallOptions>): ClientReadableStream<ValidationPart>;
+  validate(
+    request: ValidateRequest,
+    metadata?: Metadata,
+    options?: Partial<CallOptions>,
+  ): ClientReadableStream<ValidationPart>;
 }
 
 export const SessionsServiceClient = makeGenericClientConstructor(
@@ -1858,6 +2144,17 @@ type DeepPartial<T> = T extends Builtin ? T
 type KeysOfUnion<T> = T extends T ? keyof T : never;
 type Exact<P, I extends P> = P extends Builtin ? P
   : P & { [K in keyof P]: Exact<P[K], I[K]> } & { [K in Exclude<keyof I, KeysOfUnion<P>>]: never };
+
+function longToNumber(int64: { toString(): string }): number {
+  const num = globalThis.Number(int64.toString());
+  if (num > globalThis.Number.MAX_SAFE_INTEGER) {
+    throw new globalThis.Error("Value is larger than Number.MAX_SAFE_INTEGER");
+  }
+  if (num < globalThis.Number.MIN_SAFE_INTEGER) {
+    throw new globalThis.Error("Value is smaller than Number.MIN_SAFE_INTEGER");
+  }
+  return num;
+}
 
 function isSet(value: any): boolean {
   return value !== null && value !== undefined;

@@ -1,0 +1,63 @@
+import { ctrlType, InspectRequest, InspectResponse } from '@overlay/channel'
+import type { Db } from '@overlay/store/postgres'
+import { decodeLimited } from '../channel/handlers.js'
+import type { RouterMessages } from '../channel/router-channel.js'
+import { VALIDATE_ROUTER_MS } from '../limits.js'
+import type { RouterPresence } from '../routers/router-presence.js'
+
+export interface InspectDeps {
+  readonly changeLog: { readonly db: Db }
+  readonly presence: Pick<RouterPresence, 'isOnline'>
+  readonly messages: Pick<RouterMessages, 'request'>
+}
+
+/** A router that is validated. */
+export interface ValidatedRouter {
+  readonly id: string
+  readonly name: string
+}
+
+/** Checks one router. Returns an encoded result, also where the router does not answer. */
+export type RouterCheck = (deps: InspectDeps, router: ValidatedRouter) => Promise<Uint8Array>
+
+/** A router has not said what it has, with the text for the operator. */
+export class NotInspected extends Error {
+  override readonly name = 'NotInspected'
+}
+
+/** Values of a router by name, parsed. Throws NotInspected. */
+export async function inspectRouter(
+  { presence, messages }: InspectDeps,
+  routerId: string,
+  names: string[],
+): Promise<ReadonlyMap<string, unknown>> {
+  if (!presence.isOnline(routerId)) throw new NotInspected(`router ${routerId} is not connected`)
+  try {
+    const body = InspectRequest.encode({ requestedValues: names }).finish()
+    const answer = await messages.request(
+      routerId,
+      { type: ctrlType.inspectRequest, body },
+      VALIDATE_ROUTER_MS,
+    )
+    const { errors, values } = decodeLimited(InspectResponse, answer.body)
+    if (errors.length > 0 && values.length === 0) throw new Error(errors.join(', '))
+    return new Map(values.map(({ name, value }) => [name, JSON.parse(value)]))
+  } catch (err) {
+    throw new NotInspected(err instanceof Error ? err.message : String(err))
+  }
+}
+
+export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The objects of a member that is a list or a map; none if it is missing or something else. */
+export function objectsIn(value: unknown, member: string): readonly Readonly<Record<string, unknown>>[] {
+  const found = isObject(value) ? value[member] : undefined
+  if (Array.isArray(found)) return found.filter(isObject)
+  return isObject(found) ? Object.values(found).filter(isObject) : []
+}
+
+export const textIn = (value: Readonly<Record<string, unknown>>, member: string): string => {
+  const found = value[member]
+  return typeof found === 'string' ? found : ''
+}
