@@ -96,6 +96,7 @@ export async function startModels({
         return pair.channel
       },
       isSynced: () => synced.has(routerId),
+      stall: () => void pair.peerSocket.pause(),
       subscribe(some = {}) {
         if (!some.renew) subscriptionId = features.isGrouped ? `subscription-${own.nextSubscription++}` : ''
         const request = SubscribeToDataModelRequest.fromPartial({
@@ -188,6 +189,8 @@ export interface TestModelRouter
   readonly channel: Awaited<ReturnType<typeof channelPair>>['peer']
   readonly controllerChannel: Awaited<ReturnType<typeof channelPair>>['channel']
   isSynced(): boolean
+  /** Takes nothing more. */
+  stall(): void
   /** With what it has, unless told otherwise. */
   subscribe(request?: Partial<SubscribeToDataModelRequest>): void
   until(condition: () => boolean): Promise<void>

@@ -1,10 +1,11 @@
-import { ModelAction, modelType, SubscribeToDataModelRequest } from '@overlay/channel'
+import { ModelAction, ModelEvent, modelType, SubscribeToDataModelRequest } from '@overlay/channel'
 import { metrics } from '@overlay/process'
 import { expect, test } from 'vitest'
 import { closing } from '../../../packages/channel/testing/channel-pair.js'
 import { newTokenKey } from '../../../packages/process/testing/tokens.js'
 import { authority } from '../../identity/test/certificates.js'
 import { NO_FEATURES } from '../src/domain/router-features.js'
+import { FULL_MODELS_AT_ONCE } from '../src/limits.js'
 import { fakeIdentity } from './access.js'
 import { startModels, type TestModelRouter } from './model-routers.js'
 import { fakeModels, fakePki, identityEvent } from './models.js'
@@ -190,6 +191,27 @@ test('a router that asks again and again receives one full state, and loses its 
   expect(policy.requests.filter(({ once }) => once)).toHaveLength(1)
   router.subscribe()
   expect((await reason).message).toBe('too many subscriptions')
+})
+
+test('few full states are in memory at a time, also where routers take none', async () => {
+  await using network = await startModels()
+  const { policy } = network
+  const appDataJson = Buffer.from(`"${'x'.repeat(11_000_000)}"`)
+  policy.commit(ModelEvent.fromPartial({ identity: { id: 'large', appDataJson } }))
+  const read = () => policy.requests.filter(({ once }) => once).length
+  const slow = await Promise.all(Array.from({ length: FULL_MODELS_AT_ONCE }, () => network.connect()))
+  for (const router of slow) {
+    router.stall()
+    router.subscribe()
+  }
+  await expect.poll(read).toBe(FULL_MODELS_AT_ONCE)
+  const next = await network.connect()
+  next.subscribe()
+  await next.until(() => next.kinds.length === 1)
+  expect(read()).toBe(FULL_MODELS_AT_ONCE)
+  slow[0]?.channel.close('gone')
+  await next.until(() => setsOf(next).length === 1)
+  expect(identitiesOf(next)).toEqual(['large'])
 })
 
 test('an impossible index leads to a full state', async () => {
