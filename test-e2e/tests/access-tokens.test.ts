@@ -1,10 +1,11 @@
-import { createHmac, createPublicKey, generateKeyPairSync, type JsonWebKey, sign } from 'node:crypto'
+import { createHmac, createPublicKey, generateKeyPairSync, type JsonWebKey, sign, verify } from 'node:crypto'
 import { withClient } from '@overlay/launcher/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { accessTokens, type Tokens } from '../access-tokens.js'
 import type { Admin } from '../admin.js'
 import { type Client, openClient } from '../client.js'
 import { type Network, startNetwork } from '../network.js'
+import { totp } from '../totp.js'
 
 const password = 'correct horse'
 
@@ -54,6 +55,37 @@ test('an access token is a session at every gateway, and refresh and id tokens a
     })
   }
   for (const other of [tokens.refresh, tokens.id]) expect(await statuses(other)).toEqual([401, 401])
+})
+
+test('a code of the second factor buys a token that a published key verifies, and that opens nothing', async () => {
+  const { id, tokens } = await newUser()
+  const { access } = tokens
+  const ask = (index: number, method: string, path: string, body?: object) =>
+    (clients[index] ?? keys).call(method, path, body, { authorization: `Bearer ${access}` })
+  await ask(0, 'POST', '/current-identity/mfa')
+  const { provisioningUrl } = (await ask(0, 'GET', '/current-identity/mfa')).body.data as {
+    provisioningUrl: string
+  }
+  const path = '/current-api-session/totp-token'
+  await ask(0, 'POST', '/current-identity/mfa/verify', { code: totp(provisioningUrl, Date.now() - 30_000) })
+  expect((await ask(1, 'POST', path, { code: '0' })).body).toMatchObject({
+    error: { code: 'MFA_INVALID_TOKEN' },
+  })
+  const { status, body } = await ask(1, 'POST', path, { code: totp(provisioningUrl) })
+  expect(status).toBe(200)
+  const { token, issuedAt } = body.data as { readonly token: string; readonly issuedAt: string }
+
+  const [head = '', claims = '', signature = ''] = token.split('.')
+  const jwk = (await published()).find(({ kid }) => kid === decode(head).kid)
+  if (!jwk) throw new Error('the key of the token is not published')
+  const key = createPublicKey({ key: jwk, format: 'jwk' })
+  expect(verify('sha256', Buffer.from(`${head}.${claims}`), key, Buffer.from(signature, 'base64url'))).toBe(
+    true,
+  )
+  const { z_asid } = decode(access.split('.')[1])
+  const iat = Date.parse(issuedAt) / 1000
+  expect(decode(claims)).toMatchObject({ sub: id, aud: ['openziti'], iat, z_asid, z_t: 't' })
+  expect(await statuses(token)).toEqual([401, 401])
 })
 
 test('disabling the identity ends it at every gateway, and enabling does not bring it back', async () => {
