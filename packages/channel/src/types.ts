@@ -180,8 +180,13 @@ export interface SyncState {
   readonly sequence: number
 }
 
-/** Header of edgeType.error: uint32, an edgeErrorCode. */
-export const errorHeader = { code: 1014 } as const
+/** Headers of edgeType.error. */
+export const errorHeader = {
+  /** uint32, an edgeErrorCode. */
+  code: 1014,
+  /** The circuit whose set-up has failed. Only for routers with the data model. */
+  circuitId: 1026,
+} as const
 
 /** Routers forward the text of the message to their clients. */
 export const edgeErrorCode = {

@@ -92,6 +92,7 @@ export async function openService(options: ServiceOptions) {
     tokenKeyring,
     reachKeys,
     tokenKeyRules,
+    address: options.address,
     now,
     owners,
     routerNaming,

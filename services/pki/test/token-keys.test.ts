@@ -113,14 +113,14 @@ test('tokens are signed by a published key that is not the one of the gateways o
 })
 
 test('the key that sessions signs with is published for its tokens only', async () => {
-  const { keyId, keyPem, tokenMs } = await pki.pki.getSessionKey({}, context)
+  const { keyId, keyPem, tokenMs, issuer } = await pki.pki.getSessionKey({}, context)
   const token = await signJwt({ key: createPrivateKey(keyPem), keyId }, { sub: 'a' })
   expect(headerOf(token)).toEqual({ alg: 'ES256', typ: 'JWT', kid: keyId })
   expect(isVerified(token, await publishedBy(pki))).toBe(true)
   const { keyIds, sessionKeyIds } = await pki.pki.getTokenKeys({}, context)
   expect(sessionKeyIds).toContain(keyId)
   expect(keyIds.filter((id) => sessionKeyIds.includes(id))).toEqual([])
-  expect(tokenMs).toBe(90 * 24 * HOUR_MS)
+  expect([tokenMs, issuer]).toEqual([90 * 24 * HOUR_MS, 'https://api.example:1280'])
 })
 
 test('a provided key of tokens of sessions becomes the next one', async () => {

@@ -38,7 +38,7 @@ export interface ControlCore {
 
 /** The services that the concerns call and follow, and what they use of this one. */
 export interface ControlOwners
-  extends Pick<AccessDeps, 'grantWatch' | 'heads' | 'policyHead'>,
+  extends Pick<AccessDeps, 'grantWatch' | 'heads' | 'policyHead' | 'tokens'>,
     Pick<TerminatorDeps, 'deleteRouter'>,
     Pick<TunnelOptions, 'createSession'> {
   readonly identity: AccessDeps['identity'] & { readonly calls: TunnelOptions['identity'] }

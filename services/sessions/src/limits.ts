@@ -55,6 +55,8 @@ export const CONNECT_READS = 450_000
 export const READS_PER_UNIT = 8
 /** Units of the work budget for each entity that a message is about. */
 export const UNITS_PER_ITEM = 20
+/** Units of the work budget for each signed token of a session: its signature is verified. */
+export const UNITS_PER_SIGNATURE = 150
 /** Units of the work budget for each message. */
 export const UNITS_PER_MESSAGE = 40
 /** Bytes of a message per unit of the work budget. */
@@ -226,6 +228,14 @@ export const DIFFERENCE_READS = 400_000
 export const MOST_DIFFERENCES = 1000
 
 // Sessions
+/** Milliseconds between two reads of the keys of session tokens. Changes of pki are also followed. */
+export const SESSION_KEY_POLL_MS = 60_000
+/** Milliseconds for a read of them. Creates wait for the first one. */
+export const READ_SESSION_KEY_MS = 2000
+/** Signed tokens in memory, of some 1 KiB each. */
+export const SIGNED_TOKENS = 30_000
+/** Verified tokens in memory, as large. */
+export const VERIFIED_TOKENS = 30_000
 /** Bytes of grants in memory. */
 export const GRANTS_BYTES = 32 << 20
 /** Bytes of sessions in memory. */

@@ -50,6 +50,9 @@ import { openRouterDirectory, type RouterDirectory } from './routers/router-dire
 import { isEdgeRouter } from './store/router.js'
 import { startSweeper, withSweep } from './sweep/sweeper.js'
 import { openServiceDirectory } from './terminators/service-directory.js'
+import { openClientToken } from './tokens/client-tokens.js'
+import { openSessionKeys } from './tokens/session-keys.js'
+import { openSessionTokens } from './tokens/session-tokens.js'
 
 /** A followed service. */
 export interface Owner {
@@ -73,10 +76,11 @@ export interface ServiceOptions {
   }
   readonly pki: {
     readonly entities: Viewer
+    /** Whose changes of keys are followed. */
     readonly source: Source
     readonly calls: Pick<
       Methods<PkiServiceService>,
-      'issueRouterCertificates' | 'getTokenKeys' | 'getTrustBundle'
+      'issueRouterCertificates' | 'getSessionKey' | 'getTokenKeys' | 'getTrustBundle'
     >
   }
   readonly waitForFollowers: WaitForFollowers
@@ -115,6 +119,8 @@ export async function openService(options: ServiceOptions) {
   }
   const directory = opening.use(await openRouterDirectory(changeLog, log))
   const services = opening.use(await openServiceDirectory(policy.source, log))
+  const keys = opening.use(await openSessionKeys({ pki: pki.calls, source: pki.source, log }))
+  const tokens = openSessionTokens({ keys })
   const certificates = routerCertificates({ changeLog, pki: pki.calls, directory })
   const openingControl = openControl({
     changeLog,
@@ -123,7 +129,7 @@ export async function openService(options: ServiceOptions) {
     log,
     listen,
     owners: {
-      ...{ identity, policy, pki, heads, services, deleteRouter, createSession, grantWatch: watch },
+      ...{ identity, policy, pki, heads, services, tokens, deleteRouter, createSession, grantWatch: watch },
       policyHead: headsReader(db, ['policy'], HEAD_MS),
     },
     certificates,
@@ -143,12 +149,14 @@ export async function openService(options: ServiceOptions) {
     pki: pki.entities,
     waitForFollowers: closingChannels(directory, control, waitForFollowers),
   }
+  const clientRouters = openClientRouterList(directory, control.presence)
+  const clientToken = openClientToken(tokens, clientRouters)
   const kinds = [
     circuits(control.traffic?.circuits),
     controllers,
     edgeRouters(routerDeps),
     links(control.links),
-    sessions(policy.calls, names),
+    sessions(policy.calls, names, clientToken),
     terminators(consumers.policy),
     transitRouters(routerDeps),
   ]
@@ -161,7 +169,9 @@ export async function openService(options: ServiceOptions) {
     model: control.traffic?.model,
     grants,
     held,
-    clientRouters: openClientRouterList(directory, control.presence),
+    clientRouters,
+    clientToken,
+    tokens,
     certificates,
     waitForFollowers: routerDeps.waitForFollowers,
     identity: identity.calls,

@@ -13,9 +13,12 @@ import { newId } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { AccessClaim } from '../src/domain/router-access.js'
+import { NO_FEATURES } from '../src/domain/router-features.js'
+import type { SessionFacts } from '../src/domain/session-token.js'
 import type { Presence } from '../src/routers/router-presence.js'
 import { connectedIdentities } from '../src/store/identity-connection.js'
 import { endManySessions, endSessions } from '../src/store/session.js'
+import type { SessionTokens } from '../src/tokens/session-tokens.js'
 import {
   fakeGrants,
   fakeIdentity,
@@ -133,6 +136,56 @@ test.each([
   await expect(refused).rejects.toMatchObject({ code, message })
 })
 
+const signedFor = async (
+  { access }: { readonly access: { readonly tokens: SessionTokens } },
+  { id, apiSessionId }: { readonly id: string; readonly apiSessionId: string },
+  more: Partial<SessionFacts> = {},
+): Promise<string> =>
+  (await access.tokens.sign({
+    ...{ id, apiSessionId, identityId: 'alice', serviceId: 'wiki', type: 'Dial' as const },
+    ...more,
+  })) ?? ''
+
+test('a claim of a signed token is granted while its session is stored, with the token of its API session', async () => {
+  await using replica = await startReplica({ 'alice wiki': ['r1'] })
+  const { concern } = replica.access
+  const apiSession = replica.identity.bearer('alice', { id: '1', token: 'eyJ.first' })
+  const { id } = await makeSession(apiSession.id, 'alice')
+  const token = await signedFor(replica, { id, apiSessionId: apiSession.id })
+  const granted = { sessionId: id, apiSessionId: apiSession.id, identityId: 'alice', serviceId: 'wiki' }
+  for (const apiSessionToken of ['', 'eyJ.first'])
+    expect(await concern.checkAccess(claim(token, { apiSessionToken }))).toEqual(granted)
+
+  const other = replica.identity.bearer('alice', { id: '2', token: 'eyJ.other' })
+  for (const apiSessionToken of ['eyJ.other', 'eyJ.unknown', other.id])
+    await expect(concern.checkAccess(claim(token, { apiSessionToken }))).rejects.toMatchObject({ code: 2 })
+  await store.changeLog.db.query(sql`delete from session where id = ${id}`)
+  await expect(concern.checkAccess(claim(token))).rejects.toMatchObject({ code: 3 })
+})
+
+test.each<[string, Partial<SessionFacts>]>([
+  ['another API session', { apiSessionId: 'other' }],
+  ['another identity', { identityId: 'bob' }],
+  ['another service', { serviceId: 'blog' }],
+  ['the other type', { type: 'Bind' }],
+  ['no stored session', { id: 'unknown' }],
+])('a signed token about %s is refused', async (_what, more) => {
+  await using replica = await startReplica({ 'alice wiki': ['r1'] })
+  const apiSession = replica.identity.login('alice', 'one')
+  const { id } = await makeSession(apiSession.id, 'alice')
+  const token = await signedFor(replica, { id, apiSessionId: apiSession.id }, more)
+  await expect(replica.access.concern.checkAccess(claim(token))).rejects.toMatchObject({ code: 3 })
+})
+
+test('the id of a session is no token, nor is a signed text with its id', async () => {
+  await using replica = await startReplica({ 'alice wiki': ['r1'] })
+  const apiSession = replica.identity.login('alice', 'one')
+  const { id } = await makeSession(apiSession.id, 'alice')
+  const own = await signedFor(replica, { id, apiSessionId: apiSession.id })
+  for (const token of [id, `${own.slice(0, -4)}AAAA`])
+    await expect(replica.access.concern.checkAccess(claim(token))).rejects.toMatchObject({ code: 3 })
+})
+
 test('a claim is refused once its API session or its session has ended', async () => {
   await using replica = await startReplica({ 'alice wiki': ['r1'] })
   const { identity, access } = replica
@@ -232,7 +285,26 @@ test('tokens that no session has are removed from the router that asks', async (
   const body = ValidateSessionsRequest.encode({ sessionTokens: [token, 'gone', 'never'] }).finish()
   await replica.access.receive(router, { type: edgeType.validateSessions, body })
   expect(endedOf(router).sort()).toEqual(['gone', 'never'])
+  expect(removalsOf(router).map(({ ids }) => ids)).toEqual([[]])
 })
+
+test('routers list sessions by token, signed token or id, and those with the data model get ids', async () => {
+  await using replica = await startReplica()
+  const [lives, other] = [await makeSession('f', 'alice'), await makeSession('g', 'alice')]
+  const signedOf = (id: string) => signedFor(replica, { id, apiSessionId: 'f' })
+  const gone = await signedOf('gone too')
+  const sessionTokens = ['gone', gone, lives.token, other.id, await signedOf(lives.id), 'eyJ.no.token']
+  const body = ValidateSessionsRequest.encode({ sessionTokens }).finish()
+  const [old, current] = [testRouter(), testRouter(undefined, { ...NO_FEATURES, hasDataModel: true })]
+  for (const router of [old, current])
+    await replica.access.receive(router, { type: edgeType.validateSessions, body })
+  const tokens = ['gone', gone, 'eyJ.no.token']
+  expect(removalsOf(old)).toEqual([{ tokens, ids: [] }])
+  expect(removalsOf(current)).toEqual([{ tokens, ids: ['gone', 'gone too', 'eyJ.no.token'] }])
+})
+
+const removalsOf = (router: TestRouter) =>
+  router.ofType(edgeType.sessionRemoved).map(({ body }) => SessionRemoved.decode(body))
 
 const heartbeat = (...tokens: string[]) => ({
   type: edgeType.apiSessionHeartbeat,

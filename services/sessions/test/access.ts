@@ -15,8 +15,10 @@ import type { Bus, ChangeLog, FabricEvent, Source } from '@overlay/store/change-
 import { newId } from '@overlay/store/kind-store'
 import { type AccessConcern, type AccessDeps, accessConcern } from '../src/access/access-concern.js'
 import type { RouterChannel } from '../src/channel/router-channel.js'
-import { NO_FEATURES } from '../src/domain/router-features.js'
+import { NO_FEATURES, type RouterFeatures } from '../src/domain/router-features.js'
 import type { GrantListener } from '../src/grants/watch-grants.js'
+import type { SessionTokens } from '../src/tokens/session-tokens.js'
+import { testTokens } from './session-tokens.js'
 import { log } from './store.js'
 
 interface AccessToken {
@@ -192,7 +194,10 @@ export interface TestRouter extends RouterChannel {
 const frameOf = ({ type, headers = new Map(), body = Buffer.alloc(0) }: Outgoing): Buffer =>
   encodeFrame(type, 0, headers, body)
 
-export function testRouter(routerId = `router-${routerCount++ % everyRouter.length}`): TestRouter {
+export function testRouter(
+  routerId = `router-${routerCount++ % everyRouter.length}`,
+  features: RouterFeatures = NO_FEATURES,
+): TestRouter {
   const received: Message[] = []
   const closing = new AbortController()
   const arrived = openAlarm()
@@ -217,7 +222,7 @@ export function testRouter(routerId = `router-${routerCount++ % everyRouter.leng
     channel: channel as Channel,
     fingerprint: '',
     connectedAt: new Date(),
-    features: NO_FEATURES,
+    features,
     isReconnection: true,
     linkListeners: Buffer.alloc(0),
     ofType: (type) => received.filter((message) => message.type === type),
@@ -236,6 +241,7 @@ export function testRouter(routerId = `router-${routerCount++ % everyRouter.leng
 
 export interface TestAccess extends AsyncDisposable {
   readonly concern: AccessConcern
+  readonly tokens: SessionTokens
   readonly synced: Set<string>
   /** API session ids that identity has been told of. */
   readonly marked: string[]
@@ -267,8 +273,10 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
   const connected: string[] = []
   const events: FabricEvent[] = []
   const { bus, identity, commonRouters = () => [], onReport, grants = fakeGrants() } = options
+  const { tokens, keys } = await testTokens()
   const concern = await accessConcern({
     bus,
+    tokens,
     changeLog,
     log,
     directory: { get: () => ({ isEdge: true }) } as unknown as AccessDeps['directory'],
@@ -316,6 +324,7 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
   }
   return {
     concern,
+    tokens,
     synced,
     marked,
     markedTokens,
@@ -328,6 +337,9 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
       const handler = concern.handlers.find(({ type }) => type === outgoing.type)
       await handler?.prepare(message(outgoing), router)()
     },
-    [Symbol.asyncDispose]: () => concern[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await concern[Symbol.asyncDispose]()
+      await keys[Symbol.asyncDispose]()
+    },
   }
 }

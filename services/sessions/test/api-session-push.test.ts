@@ -12,6 +12,7 @@ import {
 import { noBus } from '@overlay/store/change-log'
 import { newId } from '@overlay/store/kind-store'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { NO_FEATURES } from '../src/domain/router-features.js'
 import { fakeIdentity, startAccess, type TestAccess, type TestRouter, testRouter } from './access.js'
 import { startStore } from './store.js'
 
@@ -20,6 +21,9 @@ beforeAll(async () => {
   store = await startStore()
 })
 afterAll(() => store[Symbol.asyncDispose]())
+
+/** Routers without the data model do not know it. */
+const noIdentity = { identityId: '' }
 
 const stateOf = ({ headers }: Message): SyncState =>
   JSON.parse((headers.get(syncHeader.state) ?? Buffer.from('{}')).toString())
@@ -66,7 +70,12 @@ test('a router gets all API sessions in chunks of 100, the last of which is mark
   expect(chunks.map((chunk) => stateOf(chunk).isLast)).toEqual([false, false, false, true])
   expect(chunks.map((chunk) => added(chunk).apiSessions.length)).toEqual([100, 100, 50, 1])
   expect(new Map(sessionsIn(chunks).map(({ id, ...session }) => [id, session]))).toEqual(
-    new Map(sessions.map(({ id, token, fingerprints }) => [id, { token, certFingerprints: fingerprints }])),
+    new Map(
+      sessions.map(({ id, token, fingerprints }) => [
+        id,
+        { token, certFingerprints: fingerprints, ...noIdentity },
+      ]),
+    ),
   )
 })
 
@@ -90,7 +99,7 @@ test('routers learn of logins, other fingerprints and ends at once', async () =>
   for (const router of routers) {
     await router.until(() => removedOf(router).length > 0)
     const { id, token } = session
-    expect(deltasOf(router)).toEqual([{ id, token, certFingerprints: ['one'] }])
+    expect(deltasOf(router)).toEqual([{ id, token, certFingerprints: ['one'], ...noIdentity }])
     expect(
       router.ofType(edgeType.apiSessionRemoved).map(({ body }) => ApiSessionRemoved.decode(body)),
     ).toEqual([{ tokens: [token], ids: [id] }])
@@ -107,7 +116,7 @@ test('other fingerprints are an update with the headers of a state', async () =>
   const [update] = router.ofType(edgeType.apiSessionUpdated)
   const { id, token } = session
   expect(update && ApiSessionUpdated.decode(update.body)).toEqual({
-    apiSessions: [{ id, token, certFingerprints: ['two'] }],
+    apiSessions: [{ id, token, certFingerprints: ['two'], ...noIdentity }],
   })
   expect(update?.headers.get(syncHeader.strategy)?.toString()).toBe('instant')
   expect(update?.headers.get(syncHeader.state)?.length).toBe(0)
@@ -125,7 +134,7 @@ test('a router gets each access token of an API session, and its end when the to
   await router.until(() => deltasOf(router).length === 1)
   identity.put({ ...session, accessTokens: [first, second] })
   await router.until(() => deltasOf(router).length === 2)
-  const known = (token: string) => ({ id: session.id, token, certFingerprints: ['one'] })
+  const known = (token: string) => ({ id: session.id, token, certFingerprints: ['one'], ...noIdentity })
   expect(deltasOf(router)).toEqual([known(first.token), known(second.token)])
   expect(removedOf(router)).toEqual([])
   const later = await synced(replica.access)
@@ -144,6 +153,38 @@ test('a router gets each access token of an API session, and its end when the to
   expect(removedOf(router)).toEqual([first.token])
   identity.end(session.id)
   await router.until(() => removedOf(router).includes(second.token))
+})
+
+test('routers with the data model get the identity, and no access tokens', async () => {
+  await using replica = await startReplica()
+  const { identity, access } = replica
+  const identityId = newId('cuid')
+  const first = identity.login(identityId, 'one')
+  const bearer = identity.bearer(identityId, { id: '1', token: 'eyJ.first' })
+  const current = () => testRouter(undefined, { ...NO_FEATURES, hasDataModel: true })
+  const [router, old] = [await synced(access, current()), await synced(access)]
+  const namesOf = (sessions: readonly RouterApiSession[]) =>
+    sessions.filter(({ token }) => [first.token, 'eyJ.first'].includes(token)).map((one) => one.identityId)
+  expect(namesOf(sessionsIn(chunksOf(router)))).toEqual([identityId])
+  expect(namesOf(sessionsIn(chunksOf(old)))).toEqual(['', ''])
+
+  const names = (router: TestRouter) => deltasOf(router).map((one) => `${one.token} ${one.identityId}`)
+  identity.put({ ...bearer, accessTokens: [...bearer.accessTokens, { id: '2', token: 'eyJ.second' }] })
+  await old.until(() => names(old).includes('eyJ.second '))
+  const second = identity.login(identityId, 'one')
+  identity.put({ ...second, fingerprints: ['one', 'two'] })
+  identity.end(bearer.id)
+  identity.end(first.id)
+  const isDone = (router: TestRouter) => () =>
+    removedOf(router).includes(first.token) && names(router).some((name) => name.startsWith(second.token))
+  await old.until(isDone(old))
+  await router.until(isDone(router))
+  expect(names(old)).toContain(`${second.token} `)
+  expect(names(router)).toContain(`${second.token} ${identityId}`)
+  expect([...names(router), ...removedOf(router)].filter((text) => text.startsWith('ey'))).toEqual([])
+  const updates = router.ofType(edgeType.apiSessionUpdated).map(({ body }) => ApiSessionUpdated.decode(body))
+  for (const { apiSessions } of updates)
+    for (const one of apiSessions) expect(one.identityId).toBe(identityId)
 })
 
 test('a certificate that is no longer valid is no fingerprint', async () => {
@@ -185,7 +226,7 @@ test('what changes behind a full state on its way comes again with its last chun
   await router.until(hasState(router))
   const last = chunksOf(router).at(-1)
   expect(sessionsIn(last ? [last] : [])).toEqual([
-    { id: before.id, token: before.token, certFingerprints: ['two'] },
+    { id: before.id, token: before.token, certFingerprints: ['two'], ...noIdentity },
   ])
   expect(sessionsIn(chunksOf(router)).map(({ id }) => id)).not.toContain(unsent?.id)
 })

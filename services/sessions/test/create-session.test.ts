@@ -90,8 +90,9 @@ function creator(changeLog: ChangeLog, policyState: Policy) {
     clientRouters: {
       of: () => undefined,
       evaluating: (ids) => ids.filter((id) => policyState.evaluating?.includes(id)),
-      featuresOf: () => [],
+      lastFeaturesOf: () => [],
     },
+    clientToken: ({ token }) => token,
     identity: { checkApiSession: async () => ({ position: at(policyState.position) }) },
   })
 }

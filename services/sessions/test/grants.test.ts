@@ -115,7 +115,8 @@ async function startReplica(
     changeLog,
     grants,
     held,
-    clientRouters: { of: () => [], evaluating: () => [], featuresOf: () => [] },
+    clientRouters: { of: () => [], evaluating: () => [], lastFeaturesOf: () => [] },
+    clientToken: ({ token }) => token,
     identity: {
       async checkApiSession() {
         identityAsked++

@@ -108,7 +108,12 @@ test('a policy that does not answer holds up no write, also while a load of it t
     pki: {
       source: quiet('pki'),
       entities: { view: nothing },
-      calls: { issueRouterCertificates: unused, getTokenKeys: unused, getTrustBundle: unused },
+      calls: {
+        issueRouterCertificates: unused,
+        getSessionKey: unused,
+        getTokenKeys: unused,
+        getTrustBundle: unused,
+      },
     },
     waitForFollowers: async (written) => written,
     bus: noBus,

@@ -67,6 +67,7 @@ async function startNetwork() {
   const traffic = await openTraffic(
     { ...control, controllerId: 'c1', topology, linkUnknown: async () => undefined },
     {
+      tokens: { verify: async () => undefined },
       identity: {
         source: fakeIdentity().source,
         calls: {

@@ -41,6 +41,7 @@ function startPresence() {
   const presence: RouterPresence = {
     isOnline: (id) => online.has(id),
     of: () => [],
+    lastFeatures: () => undefined,
     online: () =>
       [...online].map((routerId) => ({
         routerId,
@@ -184,7 +185,7 @@ function channelsOf(concern: Concern, network: ReturnType<typeof startPresence>)
         send: () => undefined,
         reply: (_, answer) => void replies.push(answer),
       }
-      const router = { routerId, channel } as RouterChannel
+      const router = { routerId, channel, features: NO_FEATURES } as RouterChannel
       network.set(routerId, true)
       void concern.connected?.(router)
       const send = async (type: number, body: Uint8Array): Promise<void> => {

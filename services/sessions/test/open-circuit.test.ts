@@ -4,11 +4,13 @@ import {
   edgeType,
   encodeText,
   encodeUint32,
+  errorHeader,
   peerDataKey,
   routeErrorCode,
 } from '@overlay/channel'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
+import { NO_FEATURES } from '../src/domain/router-features.js'
 import { routePath } from '../src/store/circuit.js'
 import { answerIn, circuitRequest, dial } from './circuit-messages.js'
 import { ask, receive, startNetwork, target } from './circuit-replicas.js'
@@ -96,9 +98,23 @@ test('a circuit that fails twice is refused with the text of the router, and lea
   r1.answer = () => ({ code: routeErrorCode.generic, error: 'host says no' })
   const answer = answerIn(await ask(network.replica('a'), r2, circuitRequest()))
   expect(answer).toEqual({ code: 1, text: 'router r1: host says no' })
+  expect(r2.replies.map(({ headers }) => headers?.has(errorHeader.circuitId))).toEqual([false])
   expect(r1.routes).toHaveLength(2)
   expect(r2.circuits.size).toBe(0)
   expect(await network.circuits()).toEqual([])
+})
+
+test('a router with the data model learns which circuit could not be set up', async () => {
+  await using network = await startNetwork()
+  const [r1, r2] = [network.routers.get('r1'), network.routers.get('r2')]
+  r1.answer = () => ({ code: routeErrorCode.generic, error: 'host says no' })
+  const current = { ...r2, channel: { ...r2.channel, features: { ...NO_FEATURES, hasDataModel: true } } }
+  const a = network.replica('a')
+  const { headers } = await ask(a, current, circuitRequest())
+  expect(headers?.get(errorHeader.circuitId)?.toString()).toBe(r1.routes.at(-1)?.circuitId)
+  network.targets.splice(0) // no circuit is set up
+  const second = await ask(a, current, circuitRequest())
+  expect(second.headers?.has(errorHeader.circuitId)).toBe(false)
 })
 
 test.each([

@@ -15,6 +15,7 @@ export function ownersFor(
   models: Pick<ReturnType<typeof fakeModels>, 'watchRouterModel'> = fakeModels(),
 ): ControlOwners {
   return {
+    tokens: { verify: async () => undefined },
     identity: {
       source: identity.source,
       calls: {

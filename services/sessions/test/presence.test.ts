@@ -59,7 +59,7 @@ test('each replica knows what the routers of all others can do', async () => {
   const late = await network.replica('features') // reads the table
   expect(knownTo(late)).toEqual([features])
   const clients = openClientRouterList(late.directory, late.control.presence)
-  expect(clients.featuresOf([key.id, 'nobody'])).toEqual([features])
+  expect(clients.lastFeaturesOf([key.id, 'nobody'])).toEqual([features])
   await late[Symbol.asyncDispose]()
   router.channel.close('done')
 })

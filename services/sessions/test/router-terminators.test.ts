@@ -5,6 +5,7 @@ import {
   CreateTerminatorV2Response,
   ctrlType,
   decodeUint32,
+  edgeErrorCode,
   edgeType,
   errorHeader,
   headerKey,
@@ -12,13 +13,16 @@ import {
   RemoveFabricTerminatorsRequest,
   RemoveTerminatorRequest,
   TerminatorPrecedence,
+  TerminatorRetryHint,
   UpdateFabricTerminatorRequest,
   UpdateTerminatorRequest,
 } from '@overlay/channel'
 import { metrics } from '@overlay/process'
+import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
-import { type FakeRouter, startTerminators } from './router-terminators.js'
+import { creationFailure } from '../src/terminators/creation-outcome.js'
+import { CURRENT_FEATURES, type FakeRouter, startTerminators } from './router-terminators.js'
 import { waitingFor } from './store.js'
 
 const create = (members: Partial<CreateTerminatorV2Request> = {}): CreateTerminatorV2Request => ({
@@ -57,6 +61,9 @@ const update = (members: Partial<UpdateTerminatorRequest>): UpdateTerminatorRequ
   ...members,
 })
 
+/** Routers before 2.x get neither. */
+const withoutHint = { errorCode: 0, retryHint: TerminatorRetryHint.DEFAULT }
+
 const isSuccess = (answer: Outgoing | undefined) => answer?.headers?.get(headerKey.resultSuccess)?.[0] === 1
 const text = (answer: Outgoing | undefined) => Buffer.from(answer?.body ?? '').toString()
 
@@ -79,7 +86,7 @@ test('a terminator that a router creates has the host, the secret and the data f
       instanceId: 'a',
       instanceSecret: Buffer.from('secret'),
     }),
-  ).toEqual({ terminatorId: 't1', result: CreateTerminatorResult.SUCCESS, message: '' })
+  ).toEqual({ terminatorId: 't1', result: CreateTerminatorResult.SUCCESS, message: '', ...withoutHint })
   expect(await started.rows()).toEqual([
     {
       id: 't1',
@@ -143,8 +150,28 @@ test.each<[Partial<CreateTerminatorV2Request>, CreateTerminatorResult, unknown]>
 ])('a create with %j is answered with its id and the reason', async (members, result, message) => {
   await using started = await startTerminators()
   const terminatorId = members.address ?? 't1'
-  expect(await createV2(started.r1, members)).toEqual({ terminatorId, result, message })
+  expect(await createV2(started.r1, members)).toEqual({ terminatorId, result, message, ...withoutHint })
   expect(await started.rows()).toEqual([])
+})
+
+test.each<[Partial<CreateTerminatorV2Request>, number, number]>([
+  [{ sessionToken: 'unknown' }, edgeErrorCode.invalidSession, TerminatorRetryHint.START_OVER],
+  [{ cost: 65_536 }, edgeErrorCode.invalidCost, TerminatorRetryHint.NOT_RETRIABLE],
+  [{ address: '<script>' }, edgeErrorCode.invalidTerminator, TerminatorRetryHint.NOT_RETRIABLE],
+  [{ sessionToken: 'of-bob' }, edgeErrorCode.internal, TerminatorRetryHint.DEFAULT],
+])(
+  'routers of 2.x learn from the refusal of %j what the client is to do',
+  async (members, errorCode, retryHint) => {
+    await using started = await startTerminators()
+    await createV2(started.r1)
+    const answer = await createV2(started.current, members)
+    expect(answer).toMatchObject({ result: CreateTerminatorResult.OTHER, errorCode, retryHint })
+  },
+)
+
+test('routers of 2.x try a create again later while the database is unavailable', async () => {
+  const outcome = creationFailure({ features: CURRENT_FEATURES }, new Fault('UNAVAILABLE'))
+  expect(outcome).toMatchObject({ result: CreateTerminatorResult.BUSY, retryHint: TerminatorRetryHint.BUSY })
 })
 
 test('an id belongs to one router and one host', async () => {
@@ -164,6 +191,7 @@ test('an instance of a service belongs to one host', async () => {
     terminatorId: 't2',
     result: CreateTerminatorResult.OTHER,
     message: 'sibling terminator t1 with shared identity a belongs to different identity',
+    ...withoutHint,
   })
   expect((await createV2(started.r2, { address: 't3', instanceId: 'a' })).result).toBe(0)
   expect((await createV2(started.r2, { ...other, address: 't4', instanceId: 'b' })).result).toBe(0)

@@ -66,6 +66,9 @@ export function fakeRouter(
   }
 }
 
+/** Of 2.x. */
+export const CURRENT_FEATURES = { hasDataModel: true, needsSignedSessions: true, isGrouped: true }
+
 /** Sessions that exist, by token: who hosts which service. */
 const grants: Readonly<Record<string, { readonly identityId: string; readonly serviceId: string }>> = {
   'of-alice': { identityId: 'alice', serviceId: 'wiki' },
@@ -126,6 +129,8 @@ export async function startTerminators({ strategy = '' }: { readonly strategy?: 
     sentElsewhere,
     r1: fakeRouter(() => concern, 'r1'),
     r2: fakeRouter(() => concern, 'r2'),
+    /** r1, of 2.x. */
+    current: fakeRouter(() => concern, 'r1', CURRENT_FEATURES),
     async rows() {
       const { rows } = await db.query(sql`
         select id, service_id, router_id, binding, address, instance_id, identity_secret, host_id, cost, precedence,

@@ -4,11 +4,13 @@ import {
   CreateCircuitForServiceRequest,
   CreateCircuitForServiceResponse,
   CreateFabricTerminatorRequest,
+  CreateTerminatorResult,
   CreateTunnelCircuitV2Request,
   CreateTunnelCircuitV2Response,
   CreateTunnelTerminatorRequest,
   CreateTunnelTerminatorResponse,
   CreateTunnelTerminatorV2Request,
+  CreateTunnelTerminatorV2Response,
   ctrlType,
   decodeUint32,
   edgeErrorCode,
@@ -20,6 +22,7 @@ import {
   type Outgoing,
   ServiceList,
   TerminatorPrecedence,
+  TerminatorRetryHint,
   tunnelHealthHeader,
   UpdateFabricTerminatorRequest,
   UpdateTunnelTerminatorRequest,
@@ -131,7 +134,7 @@ async function startTunnel() {
       await db.query(sql`
         insert into session (id, token, type, api_session_id, service_id, identity_id)
         values (${id}, ${`token of ${id}`}, ${type}, ${caller.apiSessionId}, ${serviceId}, ${caller.identityId})`)
-      return { json: Buffer.from(JSON.stringify({ id, token: `token of ${id}`, more: 1 })) }
+      return { json: Buffer.from(JSON.stringify({ id, token: 'eyJ.for.clients' })) }
     },
     async checkRouter(routerId, identityId) {
       if (routerId !== 'r1' || identityId !== 'r1')
@@ -373,6 +376,28 @@ test('a tunneler with the data model whose API session is ended connects again',
   await expect.poll(() => closed.aborted).toBe(true)
   expect(closed.reason.message).toBe('its API session has ended')
   expect(router.channel.channel.closed.aborted).toBe(false)
+})
+
+test('a router of 2.x finds the terminator of each answer, also of a refusal, with what to do', async () => {
+  await using started = await startTunnel()
+  const outcomes = []
+  for (const serviceId of ['unknown', 'blog']) {
+    const [answer] = await started.today.ask(
+      edgeType.createTunnelTerminatorV2,
+      CreateTunnelTerminatorV2Request,
+      { ...terminator(), serviceId },
+    )
+    expect(answer?.type).toBe(edgeType.createTunnelTerminatorV2Response)
+    const { terminatorId, result, errorCode, retryHint } = CreateTunnelTerminatorV2Response.decode(
+      body(answer),
+    )
+    outcomes.push([terminatorId, result, errorCode, retryHint])
+  }
+  const { OTHER, SUCCESS } = CreateTerminatorResult
+  expect(outcomes).toEqual([
+    ['t1', OTHER, edgeErrorCode.invalidService, TerminatorRetryHint.NOT_RETRIABLE],
+    ['t1', SUCCESS, 0, TerminatorRetryHint.DEFAULT],
+  ])
 })
 
 test('a router changes and deletes its tunnel terminators', async () => {

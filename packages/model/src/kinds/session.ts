@@ -23,5 +23,11 @@ export const session = defineEntity({
     postureAtRouters: field.bool({ write: '---', filter: false, hidden: true }),
   },
   links: { 'route-path': { to: 'routers' } },
-  shows: { always: { edgeRouters: orNull(listOf(sessionEdgeRouter)), servicePolicies: listOf(reference) } },
+  shows: {
+    always: {
+      token: text,
+      edgeRouters: orNull(listOf(sessionEdgeRouter)),
+      servicePolicies: listOf(reference),
+    },
+  },
 })

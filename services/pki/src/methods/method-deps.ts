@@ -24,5 +24,7 @@ export interface MethodDeps {
   /** Waits until the keyrings are as new as what the caller has seen. */
   reachKeys(context: Context): Promise<void>
   readonly tokenKeyRules: TokenKeyRules
+  /** Advertised `host:port` of the APIs. */
+  readonly address: string
   now(): Date
 }

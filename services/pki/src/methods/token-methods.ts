@@ -5,11 +5,14 @@ import { algorithmOf, type SigningKey, signJwt, signText } from '../domain/sign-
 import { CHALLENGES_WAITING, CLAIMS_BYTES, CLOCK_SKEW_MS, MAX_TOKENS, SESSION_TOKEN_MS } from '../limits.js'
 import type { MethodDeps } from './method-deps.js'
 
-type TokenDeps = Pick<MethodDeps, 'keyring' | 'now' | 'reachKeys' | 'tokenKeyRules' | 'tokenKeyring'>
+type TokenDeps = Pick<
+  MethodDeps,
+  'address' | 'keyring' | 'now' | 'reachKeys' | 'tokenKeyRules' | 'tokenKeyring'
+>
 
 /** The keys of tokens, and what they sign. */
 export const tokenMethods = (deps: TokenDeps) => {
-  const { keyring, now, reachKeys, tokenKeyRules, tokenKeyring } = deps
+  const { address, keyring, now, reachKeys, tokenKeyRules, tokenKeyring } = deps
   // strangers may call it
   const challenges = boundedQueue({ name: 'challenges', running: 1, waiting: CHALLENGES_WAITING })
   return {
@@ -36,7 +39,7 @@ export const tokenMethods = (deps: TokenDeps) => {
     async getSessionKey(_request, context) {
       await reachKeys(context)
       const { id, privateKey } = (await tokenKeyring()).session
-      return { keyId: id, keyPem: privateKey, tokenMs: SESSION_TOKEN_MS }
+      return { keyId: id, keyPem: privateKey, tokenMs: SESSION_TOKEN_MS, issuer: `https://${address}` }
     },
 
     /**

@@ -8,7 +8,7 @@ import {
   ValidateSessionsRequest,
 } from '@overlay/channel'
 import { boundedPerSource, LINE_LIMITS } from '@overlay/process'
-import { fairQueue, pagesOf, runPeriodically } from '@overlay/process/async'
+import { fairQueue, pagesOf, runPeriodically, yielder } from '@overlay/process/async'
 import type { Methods, PolicyServiceService, Positions } from '@overlay/rpc'
 import type { Bus, ChangeLog, FabricEvents, Source } from '@overlay/store/change-log'
 import { type Concern, onMessage } from '../channel/handlers.js'
@@ -16,7 +16,8 @@ import type { CheckAccess, CheckRouter } from '../domain/router-access.js'
 import { FINGERPRINT_EXPIRY_MS, LIST_BYTES, TOKENS_AT_ONCE } from '../limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { RouterPresence } from '../routers/router-presence.js'
-import { endedSessions, unknownTokens } from '../store/ended-session.js'
+import { endedSessions, unknownSessions } from '../store/ended-session.js'
+import { type SessionTokens, sessionKeyIn } from '../tokens/session-tokens.js'
 import { type ActivityDeps, openActivity } from './activity.js'
 import { type ApiSessionListener, type ApiSessions, openApiSessions } from './api-sessions.js'
 import { type ConnectedIdentities, openConnectedIdentities } from './connected-identities.js'
@@ -35,6 +36,7 @@ export interface AccessDeps extends Pick<PushDeps, 'grantWatch' | 'policyHead' |
     readonly calls: ActivityDeps['identity']
   }
   readonly policy: PushDeps['policy'] & Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
+  readonly tokens: Pick<SessionTokens, 'verify'>
   /** The ends of the change logs of identity and policy. */
   readonly heads: () => Promise<Positions>
   /** How long reports of activity are gathered. */
@@ -67,7 +69,7 @@ const checkLimits = { name: 'session-checks', running: 2, waiting: 10_000 }
 /** API sessions and sessions: what routers receive of them, and how their claims are verified. */
 export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
   await using opening = new AsyncDisposableStack()
-  const { bus, changeLog, directory, log, identity, policy, heads, presence } = deps
+  const { bus, changeLog, directory, log, identity, policy, heads, presence, tokens } = deps
   const { db } = changeLog
   const endListeners: SessionsEnded[] = []
   const routerCount = (): number => push.routers().size
@@ -111,7 +113,7 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
   return {
     apiSessions,
     connectedIdentities,
-    ...openAccessCheck({ db, apiSessions, policy, heads, presence }),
+    ...openAccessCheck({ db, tokens, apiSessions, policy, heads, presence }),
     onSessionsEnded: (listener) => void endListeners.push(listener),
     onRevocations: (listener) => void revocationListeners.push(listener),
     connected(router) {
@@ -146,12 +148,20 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
       onMessage(
         edgeType.validateSessions,
         ValidateSessionsRequest,
-        async ({ sessionTokens }, _message, { routerId, channel }) => {
+        async ({ sessionTokens }, _message, { routerId, channel, features }) => {
+          const yieldNow = yielder()
           for (const page of pagesOf(sessionTokens, TOKENS_AT_ONCE)) {
+            const keys: string[] = []
+            for (const token of page) {
+              keys.push(sessionKeyIn(token))
+              await yieldNow()
+            }
             if (channel.closed.aborted) return
-            const unknown = await checks({ source: routerId, name: '' }, () => unknownTokens(db, page))
-            if (unknown.length === 0) continue
-            const body = SessionRemoved.encode({ tokens: unknown, ids: [] }).finish()
+            const ended = await checks({ source: routerId, name: '' }, () => unknownSessions(db, keys))
+            if (ended.size === 0) continue
+            const isEnded = (_: string, at: number): boolean => ended.has(keys[at] ?? '')
+            const ids = features.hasDataModel ? keys.filter(isEnded) : []
+            const body = SessionRemoved.encode({ tokens: page.filter(isEnded), ids }).finish()
             channel.send({ type: edgeType.sessionRemoved, body })
           }
         },

@@ -2,9 +2,14 @@ import { ApiSessionAdded, type RouterApiSession } from '@overlay/channel'
 import { isUuid } from '@overlay/model'
 import { cuidAt, timeOfUuid } from '@overlay/store/kind-store'
 import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
+import type { RouterFeatures } from '../domain/router-features.js'
 
-/** API sessions as routers get them, each encoded once for the full states of all routers. */
-export type Encodings = Map<ApiSession, Uint8Array>
+/** What decides how a router gets API sessions. */
+export type PushFeatures = Pick<RouterFeatures, 'hasDataModel'>
+
+/** wire: routers with the data model verify access tokens themselves. */
+export const isPushedTo = ({ tokenId }: ApiSession, { hasDataModel }: PushFeatures): boolean =>
+  !hasDataModel || tokenId === undefined
 
 /** wire: the original sends at most 100 sessions in one message of a full state. */
 export const SESSIONS_PER_MESSAGE = 100
@@ -13,11 +18,11 @@ export const SESSIONS_PER_MESSAGE = 100
 export const routerIdOf = (id: string): string =>
   isUuid(id) ? cuidAt(timeOfUuid(id) * 1000, id.replaceAll('-', '').slice(-13)) : id
 
-export const routerApiSession = (session: ApiSession): RouterApiSession => ({
+export const routerApiSession = (session: ApiSession, { hasDataModel }: PushFeatures): RouterApiSession => ({
   token: session.token,
   id: routerIdOf(session.id),
   certFingerprints: fingerprintsAt(session, Date.now()),
-  identityId: '',
+  identityId: hasDataModel ? session.identityId : '', // wire: others do not know the field
 })
 
 export const encodeAdded = (isFullState: boolean, apiSessions: RouterApiSession[]): Uint8Array =>
@@ -29,8 +34,25 @@ export const joinEncodings = (encodings: readonly Uint8Array[]): Uint8Array =>
 
 const isFullState = encodeAdded(true, [])
 
-export function encodingOf(encodings: Encodings, session: ApiSession): Uint8Array {
-  const encoding = encodings.get(session) ?? encodeAdded(false, [routerApiSession(session)])
-  encodings.set(session, encoding)
-  return encoding
+/** API sessions as routers get them, each encoded once for the full states of all routers that are alike. */
+export function openEncodings() {
+  const [plain, withIdentity] = [new Map<ApiSession, Uint8Array>(), new Map<ApiSession, Uint8Array>()]
+  return {
+    of(session: ApiSession, features: PushFeatures): Uint8Array {
+      const encodings = features.hasDataModel ? withIdentity : plain
+      const encoding = encodings.get(session) ?? encodeAdded(false, [routerApiSession(session, features)])
+      encodings.set(session, encoding)
+      return encoding
+    },
+    delete(session: ApiSession): void {
+      plain.delete(session)
+      withIdentity.delete(session)
+    },
+    clear(): void {
+      plain.clear()
+      withIdentity.clear()
+    },
+  }
 }
+
+export type Encodings = ReturnType<typeof openEncodings>

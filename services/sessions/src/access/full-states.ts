@@ -16,7 +16,7 @@ import type { ApiSessions } from './api-sessions.js'
 import {
   type Encodings,
   encodeAdded,
-  encodingOf,
+  isPushedTo,
   joinEncodings,
   routerApiSession,
   SESSIONS_PER_MESSAGE,
@@ -81,19 +81,20 @@ export function openFullStates({
   const isRunning = ({ isOver }: Sync): boolean => !isOver
 
   /** What the router may have, in the order of memory. What is added meanwhile may come or not. */
-  function* sessionsFor(routerId: string): Iterable<ApiSession> {
+  function* sessionsFor({ routerId, features }: RouterChannel): Iterable<ApiSession> {
     for (const { holders } of audiences.ofRouter(routerId))
       for (const holder of holders)
-        for (const session of holder.sessions) if (isUsable(session) && !added.has(session)) yield session
+        for (const session of holder.sessions)
+          if (isUsable(session) && isPushedTo(session, features) && !added.has(session)) yield session
   }
-  function isFor(routerId: string, session: ApiSession): boolean {
+  function isFor({ routerId, features }: RouterChannel, session: ApiSession): boolean {
     const holder = audiences.of(session.identityId)
     const has = holder?.sessions.has(session) && holder.audience?.has(routerId)
-    return has === true && isUsable(session)
+    return has === true && isUsable(session) && isPushedTo(session, features)
   }
 
   async function send(router: RouterChannel, one: Sync): Promise<void> {
-    const { channel, routerId } = router
+    const { channel, features } = router
     // the router drops what the state does not have, and its connections
     await placing.known(channel.closed)
     one.hasBegun = true
@@ -106,9 +107,9 @@ export function openFullStates({
       sequence++
     }
     let some: Uint8Array[] = []
-    for (const session of sessionsFor(routerId)) {
+    for (const session of sessionsFor(router)) {
       if (one.isOver || channel.closed.aborted) return
-      some.push(encodingOf(encodings, session))
+      some.push(encodings.of(session, features))
       if (some.length < SESSIONS_PER_MESSAGE) continue
       sendBody(joinEncodings(some), false)
       some = []
@@ -120,7 +121,9 @@ export function openFullStates({
     // what other replicas have sent it must be here
     const isCurrent = await currentWithin(AbortSignal.timeout(FULL_STATE_CATCH_UP_MS))
     if (one.isOver || channel.closed.aborted) return
-    const rest = [...one.changed].filter((session) => isFor(routerId, session)).map(routerApiSession)
+    const rest = [...one.changed]
+      .filter((session) => isFor(router, session))
+      .map((session) => routerApiSession(session, features))
     if (isCurrent) rest.push(boundary(begun - FULL_STATE_MARGIN_MS))
     one.isOver = true
     do sendBody(encodeAdded(true, rest.splice(0, SESSIONS_PER_MESSAGE)), rest.length === 0)

@@ -9,7 +9,7 @@ import { type Audience, type Holder, openAudiences, type Routers } from '../doma
 import { DROP_ENCODINGS_MS, PUSH_PAUSES, REPEAT_REMOVAL_MS } from '../limits.js'
 import type { EndedSession } from '../store/ended-session.js'
 import type { ApiSessionListener, ApiSessions } from './api-sessions.js'
-import type { Encodings } from './encode-api-sessions.js'
+import { openEncodings } from './encode-api-sessions.js'
 import { isUsable, openFullStates } from './full-states.js'
 import { openPlacing, type PlacingDeps } from './granted-routers.js'
 import { type Addressed, openSessionMessages } from './session-messages.js'
@@ -55,7 +55,7 @@ interface Move {
 export function openPush({ sessions, sync, pushed, log, ...deps }: PushDeps): Push {
   const routers = new Set<RouterChannel>()
   const audiences = openAudiences()
-  const encodings: Encodings = new Map()
+  const encodings = openEncodings()
   const messages = openSessionMessages(() => routers)
   const placing = openPlacing(
     { ...deps, audiences },

@@ -11,7 +11,13 @@ import type { RouterChannel } from '../channel/router-channel.js'
 import type { ApiSession } from '../domain/api-session.js'
 import type { Routers } from '../domain/audiences.js'
 import type { EndedSession } from '../store/ended-session.js'
-import { encodeAdded, routerApiSession, SESSIONS_PER_MESSAGE } from './encode-api-sessions.js'
+import {
+  encodeAdded,
+  isPushedTo,
+  type PushFeatures,
+  routerApiSession,
+  SESSIONS_PER_MESSAGE,
+} from './encode-api-sessions.js'
 import { syncHeaders } from './full-states.js'
 
 /** An API session, and the routers that a message about it is for. */
@@ -27,15 +33,15 @@ export interface Addressed {
  */
 export function openSessionMessages(routers: () => ReadonlySet<RouterChannel>) {
   const broadcast = openBroadcast(routers)
-  function isConnected(to: Routers): boolean {
-    for (const { routerId } of routers()) if (to.has(routerId)) return true
+  function isConnected(to: Addressees): boolean {
+    for (const router of routers()) if (to(router)) return true
     return false
   }
 
   /** In messages of limited length, one after the other for the same routers. */
   function send(
     all: readonly Addressed[],
-    sendPage: (some: readonly ApiSession[], to: Routers) => void,
+    sendPage: (some: readonly ApiSession[], to: Addressees, features: PushFeatures) => void,
   ): void {
     const groups = new Map<Routers, ApiSession[]>()
     for (const { session, to } of all) {
@@ -44,20 +50,30 @@ export function openSessionMessages(routers: () => ReadonlySet<RouterChannel>) {
       group.push(session)
       groups.set(to, group)
     }
-    for (const [to, group] of groups)
-      if (isConnected(to)) for (const some of pagesOf(group, SESSIONS_PER_MESSAGE)) sendPage(some, to)
+    for (const [routersOf, group] of groups)
+      for (const features of alike) {
+        const to: Addressees = (router) =>
+          router.features.hasDataModel === features.hasDataModel && routersOf.has(router.routerId)
+        if (!isConnected(to)) continue
+        const pushed = group.filter((session) => isPushedTo(session, features))
+        for (const some of pagesOf(pushed, SESSIONS_PER_MESSAGE)) sendPage(some, to, features)
+      }
   }
   return {
     added(all: readonly Addressed[]): void {
-      send(all, (some, to) => {
+      send(all, (some, to, features) => {
         const headers = syncHeaders({ id: newId('cuid'), isLast: true, sequence: 0 })
-        const body = encodeAdded(false, some.map(routerApiSession))
+        const body = encodeAdded(
+          false,
+          some.map((session) => routerApiSession(session, features)),
+        )
         broadcast.send({ type: edgeType.apiSessionAdded, headers, body }, to)
       })
     },
     updated(all: readonly Addressed[]): void {
-      send(all, (some, to) => {
-        const body = ApiSessionUpdated.encode({ apiSessions: some.map(routerApiSession) }).finish()
+      send(all, (some, to, features) => {
+        const apiSessions = some.map((session) => routerApiSession(session, features))
+        const body = ApiSessionUpdated.encode({ apiSessions }).finish()
         broadcast.send({ type: edgeType.apiSessionUpdated, headers: syncHeaders(undefined), body }, to)
       })
     },
@@ -71,7 +87,7 @@ export function openSessionMessages(routers: () => ReadonlySet<RouterChannel>) {
     ended(all: readonly EndedSession[]): void {
       for (const some of pagesOf(all, SESSIONS_PER_MESSAGE)) {
         const body = SessionRemoved.encode({ tokens: tokensOf(some), ids: idsOf(some) }).finish()
-        broadcast.send({ type: edgeType.sessionRemoved, body }, { has: () => true })
+        broadcast.send({ type: edgeType.sessionRemoved, body }, () => true)
       }
     },
     afterwards: broadcast.afterwards,
@@ -81,9 +97,14 @@ export function openSessionMessages(routers: () => ReadonlySet<RouterChannel>) {
 const tokensOf = (some: readonly EndedSession[]): string[] => some.map(({ token }) => token)
 const idsOf = (some: readonly EndedSession[]): string[] => some.map(({ id }) => id)
 
+/** Routers that get them in the same form. */
+const alike: readonly PushFeatures[] = [{ hasDataModel: false }, { hasDataModel: true }]
+
+type Addressees = (router: RouterChannel) => boolean
+
 interface Sent {
   readonly message: Outgoing
-  readonly to: Routers
+  readonly to: Addressees
 }
 
 /** Sends messages to many routers, in order, each body encoded once. With many of them other work has its turn in between. */
@@ -99,9 +120,9 @@ function openBroadcast(routers: () => Iterable<RouterChannel>) {
         continue
       }
       const { message, to } = next
-      for (const { routerId, channel } of [...routers()]) {
-        if (!to.has(routerId)) continue
-        channel.send(message)
+      for (const router of [...routers()]) {
+        if (!to(router)) continue
+        router.channel.send(message)
         await yieldNow()
       }
     }
@@ -116,7 +137,7 @@ function openBroadcast(routers: () => Iterable<RouterChannel>) {
   }
   return {
     /** To those of the routers that are connected. */
-    send(message: Outgoing, to: Routers): void {
+    send(message: Outgoing, to: Addressees): void {
       queue.push({ message, to })
       start()
     },

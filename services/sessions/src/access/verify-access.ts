@@ -9,15 +9,18 @@ import {
   type CheckRouter,
   type GrantedAccess,
 } from '../domain/router-access.js'
+import { isAbout, isSigned } from '../domain/session-token.js'
 import { VERIFY_ACCESS_MS } from '../limits.js'
 import { evaluatingRouters } from '../routers/evaluating-routers.js'
 import type { RouterPresence } from '../routers/router-presence.js'
-import { sessionsByToken } from '../store/session.js'
+import { findSessionsBy, type TokenSession } from '../store/session.js'
+import type { SessionTokens } from '../tokens/session-tokens.js'
 import type { ApiSessions } from './api-sessions.js'
 
 export interface AccessCheckDeps {
   readonly db: Database
-  readonly apiSessions: Pick<ApiSessions, 'byId' | 'catchUp'>
+  readonly tokens: Pick<SessionTokens, 'verify'>
+  readonly apiSessions: Pick<ApiSessions, 'byId' | 'byToken' | 'catchUp'>
   readonly policy: Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
   /** The ends of the change logs that policy follows. */
   readonly heads: () => Promise<Positions>
@@ -45,8 +48,8 @@ function refused(reason: keyof typeof refusals): AccessRefused {
 }
 
 /** wire: of several failing checks, the first in this order decides the code: session, API session, type, certificate, router. */
-export function openAccessCheck({ db, apiSessions, policy, heads, presence }: AccessCheckDeps) {
-  const findSession = sessionsByToken(db)
+export function openAccessCheck({ db, tokens, apiSessions, policy, heads, presence }: AccessCheckDeps) {
+  const [sessionById, sessionByToken] = [findSessionsBy(db, 'id'), findSessionsBy(db, 'token')]
 
   async function commonRouters(
     pairs: readonly Pair[],
@@ -59,11 +62,20 @@ export function openAccessCheck({ db, apiSessions, policy, heads, presence }: Ac
   const sharedRouters = batch<Pair, readonly string[]>((pairs) => commonRouters(pairs, {}))
   const currentRouters = batch<Pair, readonly string[]>(async (pairs) => commonRouters(pairs, await heads()))
 
-  async function findApiSession(id: string): Promise<ApiSession | undefined> {
-    const found = apiSessions.byId(id)
+  async function findApiSession(find: () => ApiSession | undefined): Promise<ApiSession | undefined> {
+    const found = find()
     if (found) return found
     await apiSessions.catchUp(AbortSignal.timeout(VERIFY_ACCESS_MS))
-    return apiSessions.byId(id)
+    return find()
+  }
+
+  /** The stored session counts: a token is valid for longer. */
+  async function findSession({ sessionToken, spend }: AccessClaim): Promise<TokenSession> {
+    const token = isSigned(sessionToken) ? await tokens.verify(sessionToken, spend) : undefined
+    if (isSigned(sessionToken) && !token) throw refused('session')
+    const session = await (token ? sessionById(token.id) : sessionByToken(sessionToken))
+    if (!session || (token && !isAbout(token, session))) throw refused('session')
+    return session
   }
 
   const checkRouter: CheckRouter = async (routerId, identityId, serviceId) => {
@@ -75,12 +87,16 @@ export function openAccessCheck({ db, apiSessions, policy, heads, presence }: Ac
 
   return {
     checkRouter,
-    async checkAccess({ routerId, sessionToken, fingerprints, type }: AccessClaim): Promise<GrantedAccess> {
-      const session = await findSession(sessionToken)
-      if (!session) throw refused('session')
+    async checkAccess(claim: AccessClaim): Promise<GrantedAccess> {
+      const { routerId, sessionToken, apiSessionToken, fingerprints, type } = claim
+      const session = await findSession(claim)
       const { id, apiSessionId, identityId, serviceId } = session
-      const apiSession = await findApiSession(apiSessionId)
+      const apiSession = await findApiSession(() => apiSessions.byId(apiSessionId))
       if (!apiSession) throw refused('api-session')
+      if (isSigned(sessionToken) && apiSessionToken !== '') {
+        const presented = await findApiSession(() => apiSessions.byToken(apiSessionToken))
+        if (presented?.id !== apiSessionId) throw refused('api-session')
+      }
       if (session.type !== type) throw refused('type')
       const accepted = fingerprintsAt(apiSession, Date.now())
       if (!fingerprints.some((fingerprint) => accepted.includes(fingerprint))) throw refused('certificate')

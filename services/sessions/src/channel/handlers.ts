@@ -46,7 +46,12 @@ export interface MessageOptions<T> extends Pick<Handler, 'mostBytes'> {
 export const onMessage = <T>(
   type: number,
   codec: Decoder<T>,
-  handle: (body: T, message: Message, router: RouterChannel) => Promise<void> | void,
+  handle: (
+    body: T,
+    message: Message,
+    router: RouterChannel,
+    spend?: (units: number) => void,
+  ) => Promise<void> | void,
   { mostBytes = MOST_BYTES, mostReads, items = () => 0 }: MessageOptions<T> = {},
 ): Handler => ({
   type,
@@ -54,6 +59,6 @@ export const onMessage = <T>(
   prepare(message, router, spend) {
     const body = decodeLimited(codec, message.body, mostReads, spend)
     spend?.(items(body) * UNITS_PER_ITEM)
-    return () => handle(body, message, router)
+    return () => handle(body, message, router, spend)
   },
 })

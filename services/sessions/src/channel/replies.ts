@@ -20,16 +20,17 @@ import type { RouterChannel } from './router-channel.js'
  * answer.
  */
 export async function answer(
-  { channel }: RouterChannel,
+  router: RouterChannel,
   message: Message,
-  failure: (err: unknown) => Outgoing,
+  failure: (err: unknown, router: RouterChannel) => Outgoing,
   work: () => Promise<Outgoing>,
 ): Promise<void> {
+  const { channel } = router
   let outgoing: Outgoing
   try {
     outgoing = await work()
   } catch (err) {
-    channel.reply(message, failure(err))
+    channel.reply(message, failure(err, router))
     if (err instanceof AccessRefused) return
     throw err
   }
@@ -56,13 +57,13 @@ export const failed = (err: unknown): Outgoing => ({
 })
 
 /** The failure of a request for a client of a router. */
-export const refused = (err: unknown): Outgoing => ({
-  type: edgeType.error,
-  headers: new Map([
-    [errorHeader.code, encodeUint32(err instanceof AccessRefused ? err.code : edgeErrorCode.internal)],
-  ]),
-  body: encodeText(textOf(err)),
-})
+export function refused(err: unknown, { features }: Pick<RouterChannel, 'features'>): Outgoing {
+  const { code, circuitId } = err instanceof AccessRefused ? err : { code: edgeErrorCode.internal }
+  const headers = new Map<number, Buffer>([[errorHeader.code, encodeUint32(code)]])
+  if (features.hasDataModel && circuitId !== undefined)
+    headers.set(errorHeader.circuitId, encodeText(circuitId))
+  return { type: edgeType.error, headers, body: encodeText(textOf(err)) }
+}
 
 /** Routers receive no details of errors that are no refusals. */
 export const textOf = (err: unknown): string =>

@@ -53,7 +53,7 @@ export function openDials({ end, log }: DialDeps) {
       noteFullQueue('circuits')
       channel.reply(
         message,
-        refused(new AccessRefused(edgeErrorCode.internal, 'too many circuits at a time')),
+        refused(new AccessRefused(edgeErrorCode.internal, 'too many circuits at a time'), router),
       )
       return
     }

@@ -26,6 +26,13 @@ type OpenDeps = Pick<
 /** wire: a dial fails after two terminators have failed. */
 const ATTEMPTS = 2
 
+interface Attempt {
+  /** Of its circuit. */
+  readonly id: string
+  /** From 0. */
+  readonly number: number
+}
+
 interface Selection {
   readonly target: DialTarget
   readonly stickinessToken: string
@@ -97,13 +104,13 @@ export function openCircuitOpener(deps: OpenDeps): (request: CircuitRequest) => 
     request: CircuitRequest,
     service: ServiceInfo,
     { target, stickinessToken, path }: Selection,
-    attempt: number,
+    { id, number: attempt }: Attempt,
     startedMs: number,
   ): Promise<OpenedCircuit> {
     const { sessionId, identityId, serviceId, instanceId, peerData } = request
     const routed: NewCircuit = {
       ...newPath(path),
-      id: newId('short'), // new for each attempt: a delayed answer to the previous one must not concern this one
+      id,
       sessionId,
       identityId,
       serviceId,
@@ -135,9 +142,9 @@ export function openCircuitOpener(deps: OpenDeps): (request: CircuitRequest) => 
     if (stickinessToken) forClient.set(peerDataKey.stickinessToken, Buffer.from(stickinessToken))
     try {
       if (service.encryptionRequired && !forClient.has(peerDataKey.publicKey))
-        throw new AccessRefused(edgeErrorCode.encryptionDataMissing, 'the host has sent no public key')
+        throw new AccessRefused(edgeErrorCode.encryptionDataMissing, 'the host has sent no public key', id)
       if (!(await insert(circuit)))
-        throw new AccessRefused(edgeErrorCode.invalidSession, 'the session has ended')
+        throw new AccessRefused(edgeErrorCode.invalidSession, 'the session has ended', id)
     } catch (err) {
       sendUnroute(messages, circuit.id, circuit.routerIds, true)
       throw err
@@ -162,7 +169,8 @@ export function openCircuitOpener(deps: OpenDeps): (request: CircuitRequest) => 
       throw new AccessRefused(edgeErrorCode.encryptionDataMissing, 'the client has sent no public key')
     const excluded = new Set<string>()
     let failure: RouteFailed | undefined
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    let id: string | undefined
+    for (let number = 0; number < ATTEMPTS; number++) {
       let selection: Selection
       try {
         selection = await selectAgain(request, excluded)
@@ -171,8 +179,9 @@ export function openCircuitOpener(deps: OpenDeps): (request: CircuitRequest) => 
         circuitEvents.failed({ ...request, id: '' }, performance.now() - startedMs, 'NO_TERMINATORS')
         throw err
       }
+      id = newId('short') // a delayed answer to the previous attempt must not concern this one
       try {
-        return await attemptOne(request, service, selection, attempt, startedMs)
+        return await attemptOne(request, service, selection, { id, number }, startedMs)
       } catch (err) {
         if (!(err instanceof RouteFailed)) throw err
         failure = err
@@ -180,7 +189,7 @@ export function openCircuitOpener(deps: OpenDeps): (request: CircuitRequest) => 
         else excluded.add(selection.target.id)
       }
     }
-    throw new AccessRefused(edgeErrorCode.internal, failure?.message ?? 'no router has answered')
+    throw new AccessRefused(edgeErrorCode.internal, failure?.message ?? 'no router has answered', id)
   }
 
   return async (request) => {

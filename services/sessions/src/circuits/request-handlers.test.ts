@@ -3,6 +3,7 @@ import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { RouterChannel } from '../channel/router-channel.js'
 import { AccessRefused } from '../domain/router-access.js'
+import { NO_FEATURES } from '../domain/router-features.js'
 import { handleCircuitRequests } from './request-handlers.js'
 
 const refuse = async (): Promise<never> => {
@@ -19,7 +20,7 @@ test('a refused circuit leaves its reason in the log, with router, identity and 
   })
   await new Promise<Outgoing>((reply) => {
     const channel = { reply: (_: Message, outgoing: Outgoing) => reply(outgoing) }
-    const router = { routerId: 'r1', channel } as unknown as RouterChannel
+    const router = { routerId: 'r1', channel, features: NO_FEATURES } as unknown as RouterChannel
     const message = { type: edgeType.createCircuitV2, headers: new Map(), body: Buffer.alloc(0) }
     create?.prepare(message as unknown as Message, router)?.()
   })

@@ -19,7 +19,7 @@ import { boundedLines } from '@overlay/process'
 import { type Handler, onMessage } from '../channel/handlers.js'
 import { refused } from '../channel/replies.js'
 import type { RouterChannel } from '../channel/router-channel.js'
-import { AccessRefused } from '../domain/router-access.js'
+import { type AccessClaim, AccessRefused } from '../domain/router-access.js'
 import { openDials } from './answer-dial.js'
 import type { CircuitDeps } from './circuit-deps.js'
 import type { Circuits, OpenedCircuit } from './circuits.js'
@@ -32,6 +32,7 @@ interface Asked {
   readonly fingerprints: readonly string[]
   readonly terminatorInstanceId: string
   readonly peerData: ReadonlyMap<number, Buffer>
+  readonly spend?: AccessClaim['spend']
 }
 
 /** Requests of routers for circuits of their clients. */
@@ -40,8 +41,8 @@ export function handleCircuitRequests({ checkAccess, open, end, log }: RequestDe
   const noteRefusal = boundedLines(log, 'circuit refused')
 
   async function create(asked: Asked, { routerId }: RouterChannel): Promise<OpenedCircuit> {
-    const { sessionToken, apiSessionToken, fingerprints } = asked
-    const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Dial' as const }
+    const { sessionToken, apiSessionToken, fingerprints, spend } = asked
+    const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Dial', spend } as const
     const { terminatorInstanceId: instanceId, peerData } = asked
     let facts: object = { routerId }
     try {
@@ -64,16 +65,16 @@ export function handleCircuitRequests({ checkAccess, open, end, log }: RequestDe
   return [
     {
       type: edgeType.createCircuitV2,
-      prepare(message, router) {
+      prepare(message, router, spend) {
         const asked = askedIn(message)
         return () => {
-          if (asked) respond(message, router, asked, response)
-          else router.channel.reply(message, malformed)
+          if (asked) respond(message, router, { ...asked, spend }, response)
+          else router.channel.reply(message, refused(malformed, router))
         }
       },
     },
-    onMessage(edgeType.createCircuit, CreateCircuitRequest, (asked, message, router) => {
-      respond(message, router, asked, responseV1)
+    onMessage(edgeType.createCircuit, CreateCircuitRequest, (asked, message, router, spend) => {
+      respond(message, router, { ...asked, spend }, responseV1)
     }),
     {
       type: ctrlType.circuitRequest,
@@ -130,4 +131,4 @@ const responseV1 = ({ id, address, peerData, tags }: OpenedCircuit): Outgoing =>
   }).finish(),
 })
 
-const malformed = refused(new AccessRefused(edgeErrorCode.internal, 'malformed request'))
+const malformed = new AccessRefused(edgeErrorCode.internal, 'malformed request')

@@ -9,6 +9,8 @@ export interface AccessClaim {
   /** SHA-1 of the certificates that the client presented to the router, hex. */
   readonly fingerprints: readonly string[]
   readonly type: 'Dial' | 'Bind'
+  /** Called before expensive checks, with their cost in units of the router's work budget. */
+  readonly spend?: ((units: number) => void) | undefined
 }
 
 /** A session whose API session, certificate, service and router are verified. */
@@ -25,6 +27,8 @@ export class AccessRefused extends Error {
   constructor(
     readonly code: (typeof edgeErrorCode)[keyof typeof edgeErrorCode],
     message: string,
+    /** The circuit whose set-up has failed. */
+    readonly circuitId?: string | undefined,
   ) {
     super(message)
   }

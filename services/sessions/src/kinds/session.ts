@@ -1,14 +1,16 @@
 import { type RowOf, referenceTo, routersForClients, servicePolicy, session } from '@overlay/model'
+import { yielder } from '@overlay/process/async'
 import type { Context, Methods, PolicyServiceService } from '@overlay/rpc'
 import { type Kind, kind, type Names } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import type { ClientRouter } from '../domain/client-router.js'
 import { type ClientRouters, clientRoutersOf } from '../store/router.js'
+import type { ClientToken } from '../tokens/client-tokens.js'
 
 type Policy = Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
 
 /** wire: admins see all, other callers the sessions of their identity, of any of its API sessions. */
-export const sessions = (policy: Policy, names: Names): Kind =>
+export const sessions = (policy: Policy, names: Names, clientToken: ClientToken): Kind =>
   kind(session, {
     scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`identity_id = ${identityId}`),
 
@@ -18,8 +20,15 @@ export const sessions = (policy: Policy, names: Names): Kind =>
       const policyIds = new Set(rows.flatMap(({ servicePolicies }) => servicePolicies ?? []))
       const policyNames = await names(servicePolicy.kind, [...policyIds], context)
       const exists = (id: string) => policyNames.has(id)
+      const yieldNow = yielder()
+      const tokens: string[] = []
+      for (const [i, row] of rows.entries()) {
+        tokens.push(await clientToken(row, routerIds[i] ?? []))
+        await yieldNow()
+      }
       return rows.map((row, i) => ({
         ...wireMembers(row),
+        token: tokens[i] ?? row.token,
         edgeRouters: edgeRoutersOf(routerIds[i] ?? [], routers),
         // wire: an empty list, not null; deleted policies are left out
         servicePolicies: (row.servicePolicies ?? [])

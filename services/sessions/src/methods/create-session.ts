@@ -20,7 +20,7 @@ import { batchedClientRouters } from '../store/router.js'
 import { endSession } from '../store/session.js'
 import type { Deps } from './method-deps.js'
 
-type CreateDeps = Pick<Deps, 'identity' | 'grants' | 'held' | 'clientRouters'> &
+type CreateDeps = Pick<Deps, 'identity' | 'grants' | 'held' | 'clientRouters' | 'clientToken'> &
   Partial<Pick<Deps, 'events'>> & { readonly changeLog: Pick<ChangeLog, 'db' | 'write'> }
 
 /** How often policy is asked when changes overtake its grants. */
@@ -28,10 +28,10 @@ const ATTEMPTS = 3
 
 /**
  * Creates a session, the right to dial or bind a service. Each create runs every check, also if the session exists.
- * differs: the original answers an existing session unchecked, and callers with access tokens with a signed token.
+ * differs: the original answers an existing session unchecked, and stores none for callers with access tokens.
  */
 export function createSession(deps: CreateDeps): Methods<SessionsServiceService>['createSession'] {
-  const { grants, held, clientRouters } = deps
+  const { grants, held, clientRouters, clientToken } = deps
   const { db } = deps.changeLog
   const storedRouters = batchedClientRouters(db)
   const insert = openSessionInserter(db, (session) => deps.events?.emit(sessionEvent('created', session)))
@@ -59,6 +59,15 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
     const position = await writeChanges(deps.changeLog, context, (tx) => endSession(tx, row.id))
     if (position) deps.events?.emit(sessionEvent('deleted', row))
   }
+  async function answer(
+    row: SessionRow,
+    serviceName: string,
+    routerIds: readonly string[],
+    written: Position | undefined,
+  ) {
+    const routers = await edgeRouters(routerIds, written)
+    return { json: response(row, await clientToken(row, routerIds), serviceName, routers) }
+  }
   return async (request, callContext) => {
     const { identityId, apiSessionId, isAdmin } = callContext.caller
     const type = request.type === '' ? 'Dial' : request.type // wire: a body without a type creates a Dial session
@@ -72,8 +81,7 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
     const existing = grant && held.find(question, written.sessions)
     const usable = grant && existing && routersFor(existing, grant)
     if (grant && existing && usable) {
-      const routers = await edgeRouters(usable, written.sessions)
-      return { json: response(existing, grant.serviceName, routers) }
+      return answer(existing, grant.serviceName, usable, written.sessions)
     }
 
     let least = callContext.positions
@@ -98,8 +106,7 @@ export function createSession(deps: CreateDeps): Methods<SessionsServiceService>
       const authorized = await authorizedPositions(deps, grant.positions, callContext, proven)
       const row = await held.keep(() => insert({ ...session, authorized }))
       const usable = row && routersFor(row, grant)
-      if (row && usable)
-        return { json: response(row, serviceName, await edgeRouters(usable, written.sessions)) }
+      if (row && usable) return answer(row, serviceName, usable, written.sessions)
       if (row) await end(row, callContext)
       grant = undefined
       least = { ...least, ...(await followedPositions(db)) }
@@ -130,8 +137,8 @@ const lower = (a: Position, b: Position): Position =>
   a.timeline === b.timeline && b.number < a.number ? b : a
 
 /** wire: the answer of POST /sessions has all members of the detail but `servicePolicies`. */
-function response(row: SessionRow, serviceName: string, edgeRouters: EdgeRouters): Buffer {
-  const { id, token, type, apiSessionId, identityId, serviceId, tags } = row
+function response(row: SessionRow, token: string, serviceName: string, edgeRouters: EdgeRouters): Buffer {
+  const { id, type, apiSessionId, identityId, serviceId, tags } = row
   const answer = {
     ...wireMembers(row),
     createdAt: timeText(row.createdAt),

@@ -10,6 +10,8 @@ import type { ModelConcern } from '../model/model-concern.js'
 import type { ClientRouterList } from '../routers/client-routers.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { RouterPresence } from '../routers/router-presence.js'
+import type { ClientToken } from '../tokens/client-tokens.js'
+import type { SessionTokens } from '../tokens/session-tokens.js'
 
 /** What the methods of this service use. */
 export interface Deps {
@@ -17,6 +19,8 @@ export interface Deps {
   readonly grants: Pick<Grants, 'find' | 'ask'>
   readonly held: Pick<HeldSessions, 'find' | 'keep'>
   readonly clientRouters: ClientRouterList
+  readonly clientToken: ClientToken
+  readonly tokens: Pick<SessionTokens, 'verify' | 'isFresh'>
   readonly identity: Pick<Methods<IdentityServiceService>, 'checkApiSession'>
   readonly certificates: Pick<RouterCertificates, 'ownerOf' | 'replace'>
   readonly waitForFollowers: WaitForFollowers

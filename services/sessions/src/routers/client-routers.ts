@@ -13,13 +13,13 @@ export interface ClientRouterList {
   of(ids: readonly string[], written: Position | undefined): readonly ClientRouter[] | null | undefined
   /** The connected ones of these ids that evaluate posture checks. */
   evaluating(ids: readonly string[]): readonly string[]
-  /** Of each connected one of these ids. */
-  featuresOf(ids: readonly string[]): readonly RouterFeatures[]
+  /** Of each of these ids that clients may use, as it was connected the last time. Undefined: it has not been seen. */
+  lastFeaturesOf(ids: readonly string[]): readonly (RouterFeatures | undefined)[]
 }
 
 export function openClientRouterList(
   directory: Pick<RouterDirectory, 'get' | 'position' | 'isFresh'>,
-  presence: Pick<RouterPresence, 'of'>,
+  presence: Pick<RouterPresence, 'of' | 'lastFeatures'>,
 ): ClientRouterList {
   function show(id: string): ClientRouter[] {
     const router = directory.get(id)
@@ -36,7 +36,10 @@ export function openClientRouterList(
       return routersForClients(ids.flatMap(show))
     },
     evaluating: (ids) => evaluatingRouters(presence, ids),
-    featuresOf: (ids) => ids.flatMap((id) => presence.of(id)[0]?.features ?? []),
+    lastFeaturesOf(ids) {
+      const usable = ids.filter((id) => directory.get(id)?.disabled === false)
+      return usable.map(presence.lastFeatures)
+    },
   }
 }
 

@@ -1,4 +1,4 @@
-import { NO_FEATURES } from '../domain/router-features.js'
+import { NO_FEATURES, type RouterFeatures } from '../domain/router-features.js'
 import type { PresenceRow, ReplicaPresence, ReplicaRow } from '../store/presence.js'
 import type { Presence, PresenceListener, RouterPresence } from './router-presence.js'
 
@@ -54,6 +54,7 @@ const inOrderOfJsonb = (object: Readonly<Record<string, string>>): Readonly<Reco
 /** `ownId`: the replica whose rows only `put` and `remove` change. */
 export function openPresenceMemory(ownId: string | undefined): PresenceMemory {
   const routers = new Map<string, readonly Presence[]>() // newest first
+  const features = new Map<string, RouterFeatures>() // also of routers that are offline
   const replicas = new Map<string, Replica>()
   const listeners = new Set<PresenceListener>()
 
@@ -64,6 +65,7 @@ export function openPresenceMemory(ownId: string | undefined): PresenceMemory {
     const after = next
       ? [...others, next].sort((a, b) => b.connectedAt.getTime() - a.connectedAt.getTime())
       : others
+    if (after[0]) features.set(routerId, after[0].features)
     if (after.length > 0) routers.set(routerId, after)
     else routers.delete(routerId)
     const [was, is] = [before[0], after[0]]
@@ -92,6 +94,7 @@ export function openPresenceMemory(ownId: string | undefined): PresenceMemory {
   return {
     isOnline: (routerId) => routers.has(routerId),
     of: (routerId) => routers.get(routerId) ?? [],
+    lastFeatures: (routerId) => features.get(routerId),
     *online() {
       for (const [newest] of routers.values()) if (newest) yield newest
     },

@@ -20,6 +20,8 @@ export interface RouterPresence {
   isOnline(routerId: string): boolean
   /** The connections of a router, one for each replica, the newest first. */
   of(routerId: string): readonly Presence[]
+  /** What a router could do when it was connected the last time. Undefined: this process has not seen it. */
+  lastFeatures(routerId: string): RouterFeatures | undefined
   /** Routers that are online, each with its newest connection. */
   online(): Iterable<Presence>
   /** Controller ids of the replicas whose lease lives. */

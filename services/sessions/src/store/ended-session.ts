@@ -29,13 +29,14 @@ export async function pruneEnded(db: Db, limit = 20_000): Promise<void> {
             order by ended_at limit ${limit} for update skip locked)`)
 }
 
-/** The tokens among these that no session has. */
-export async function unknownTokens(db: Db, tokens: readonly string[]): Promise<string[]> {
-  const { rows } = await db.query<{ token: string }>(
+/** The keys among these that are neither the id nor the token of a session. */
+export async function unknownSessions(db: Db, keys: readonly string[]): Promise<ReadonlySet<string>> {
+  const { rows } = await db.query<{ key: string }>(
     sql`
-    select token from unnest(${tokens}::text[]) as given (token)
-     where not exists (select from session where session.token = given.token)`,
-    'unknown-tokens',
+    select key from unnest(${keys}::text[]) as given (key)
+     where not exists (select from session where session.token = given.key)
+       and not exists (select from session where session.id = given.key)`,
+    'unknown-sessions',
   )
-  return rows.map(({ token }) => token)
+  return new Set(rows.map(({ key }) => key))
 }

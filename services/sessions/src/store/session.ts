@@ -139,18 +139,21 @@ export interface TokenSession {
   readonly postureAtRouters: boolean
 }
 
-/** Finds sessions by token; concurrent requests are batched. */
-export function sessionsByToken(db: Database): (token: string) => Promise<TokenSession | undefined> {
-  return batch<string, TokenSession | undefined>(async (tokens) => {
+/** Finds sessions; concurrent requests are batched. */
+export function findSessionsBy(
+  db: Database,
+  member: 'id' | 'token',
+): (value: string) => Promise<TokenSession | undefined> {
+  return batch<string, TokenSession | undefined>(async (values) => {
     const { rows } = await db.query<TokenSession>(
       sql`
       select id, token, type, api_session_id as "apiSessionId", identity_id as "identityId", service_id as "serviceId",
              posture_at_routers as "postureAtRouters"
-        from session where token = any(${tokens})`,
-      'sessions-by-token',
+        from session where ${raw(member)} = any(${values})`,
+      `find-sessions-by-${member}`,
     )
-    const byToken = new Map(rows.map((row) => [row.token, row]))
-    return tokens.map((token) => byToken.get(token))
+    const found = new Map(rows.map((row) => [row[member], row]))
+    return values.map((value) => found.get(value))
   })
 }
 

@@ -28,11 +28,11 @@ const EDGE_BINDING = 'edge'
 /** Routers change and delete terminators for their clients, and their own. */
 export function changeHandlers({ checkAccess, update, remove }: ChangeDeps): readonly Handler[] {
   return [
-    onMessage(edgeType.updateTerminator, UpdateTerminatorRequest, (request, message, router) =>
+    onMessage(edgeType.updateTerminator, UpdateTerminatorRequest, (request, message, router, spend) =>
       answer(router, message, refused, async () => {
         const { sessionToken, apiSessionToken, fingerprints, terminatorId: id } = request
         const { routerId } = router
-        const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Bind' } as const
+        const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Bind', spend } as const
         const { serviceId, identityId: hostId } = await checkAccess(claim)
         const asked = { id, routerId, binding: EDGE_BINDING, asking: { serviceId, hostId } }
         await update({ ...asked, ...changesIn(request), by: actorOf(hostId) })

@@ -1,22 +1,19 @@
 import {
   CreateTerminatorRequest,
-  CreateTerminatorResult,
   CreateTerminatorV2Request,
   CreateTerminatorV2Response,
   edgeErrorCode,
   edgeType,
   encodeText,
   type Outgoing,
-  TerminatorRetryHint,
 } from '@overlay/channel'
 import { newId } from '@overlay/store/kind-store'
-import { isAway } from '@overlay/store/postgres'
 import { type Handler, onMessage } from '../channel/handlers.js'
 import { answer, refused, textOf } from '../channel/replies.js'
-import { AccessRefused, type CheckAccess } from '../domain/router-access.js'
+import { type AccessClaim, AccessRefused, type CheckAccess } from '../domain/router-access.js'
 import { isIdentifier } from '../domain/router-text.js'
 import type { NewTerminator } from '../store/router-terminator.js'
-import { TerminatorConflict } from './create-terminators.js'
+import { type CreationOutcome, created, creationFailure } from './creation-outcome.js'
 import type { ServiceDirectory } from './service-directory.js'
 import { invalid, membersOf } from './terminator-requests.js'
 import type { openValidation } from './validate-terminators.js'
@@ -33,21 +30,24 @@ const EDGE_BINDING = 'edge'
 /** Routers create terminators for their clients, in two generations of messages. */
 export function createHandlers(deps: CreateDeps): readonly Handler[] {
   return [
-    onMessage(edgeType.createTerminatorV2, CreateTerminatorV2Request, (request, message, router) => {
+    onMessage(edgeType.createTerminatorV2, CreateTerminatorV2Request, (request, message, router, spend) => {
       const { address } = request
-      const failure = (err: unknown) => createdV2(address, resultOf(err), textOf(err))
+      const failure = (err: unknown) => createdV2(address, creationFailure(router, err), textOf(err))
       return answer(router, message, failure, async () => {
         if (address === '') throw invalid('provided terminator id is blank')
         if (!isIdentifier(address)) throw invalid('invalid terminator id')
-        await createForClient(deps, router.routerId, address, address, request)
-        return createdV2(address, CreateTerminatorResult.SUCCESS)
+        await createForClient(deps, router.routerId, address, address, { ...request, spend })
+        return createdV2(address, created)
       })
     }),
 
-    onMessage(edgeType.createTerminator, CreateTerminatorRequest, (request, message, router) =>
+    onMessage(edgeType.createTerminator, CreateTerminatorRequest, (request, message, router, spend) =>
       answer(router, message, refused, async () => {
         const id = newId('base62')
-        await createForClient(deps, router.routerId, id, `hosted:${request.sessionToken}`, request)
+        await createForClient(deps, router.routerId, id, `hosted:${request.sessionToken}`, {
+          ...request,
+          spend,
+        })
         return { type: edgeType.createTerminatorResponse, body: encodeText(id) }
       }),
     ),
@@ -65,7 +65,8 @@ type ClientRequest = Pick<
   | 'precedence'
   | 'instanceId'
   | 'instanceSecret'
->
+> &
+  Pick<AccessClaim, 'spend'>
 
 async function createForClient(
   { checkAccess, services, create, validation }: CreateDeps,
@@ -74,9 +75,9 @@ async function createForClient(
   address: string,
   request: ClientRequest,
 ): Promise<void> {
-  const { sessionToken, apiSessionToken, fingerprints } = request
+  const { sessionToken, apiSessionToken, fingerprints, spend } = request
   await validation.settled(routerId) // the router may create again what it has just reported as unknown
-  const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Bind' } as const
+  const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Bind', spend } as const
   const { sessionId, identityId, serviceId } = await checkAccess(claim)
   if (!(await services.find(serviceId)))
     throw new AccessRefused(edgeErrorCode.invalidService, 'invalid service')
@@ -84,22 +85,8 @@ async function createForClient(
   await create({ ...own, ...membersOf(id, request), isSystem: true, isByRouter: false })
 }
 
-function resultOf(err: unknown): CreateTerminatorResult {
-  if (err instanceof TerminatorConflict) return CreateTerminatorResult.ID_CONFLICT
-  if (isAway(err)) return CreateTerminatorResult.BUSY
-  return err instanceof AccessRefused && err.code === edgeErrorCode.invalidSession
-    ? CreateTerminatorResult.INVALID_SESSION
-    : CreateTerminatorResult.OTHER
-}
-
 /** wire: routers find the terminator of an answer by its id alone. */
-const createdV2 = (terminatorId: string, result: CreateTerminatorResult, message = ''): Outgoing => ({
+const createdV2 = (terminatorId: string, outcome: CreationOutcome, message = ''): Outgoing => ({
   type: edgeType.createTerminatorV2Response,
-  body: CreateTerminatorV2Response.encode({
-    terminatorId,
-    result,
-    message,
-    errorCode: 0,
-    retryHint: TerminatorRetryHint.DEFAULT,
-  }).finish(),
+  body: CreateTerminatorV2Response.encode({ terminatorId, message, ...outcome }).finish(),
 })

@@ -12,6 +12,7 @@ import pino from 'pino'
 import { expect, test } from 'vitest'
 import type { RouterChannel } from '../channel/router-channel.js'
 import type { OpenedCircuit } from '../circuits/circuits.js'
+import { NO_FEATURES } from '../domain/router-features.js'
 import { tunnelCircuits } from './tunnel-circuits.js'
 
 const circuit: OpenedCircuit = { id: 'c1', address: 'in', peerData: new Map(), tags: {} }
@@ -35,7 +36,7 @@ function connect(open: (toRouter: Channel) => Promise<OpenedCircuit>) {
       handlers
         .find(({ type }) => type === message.type)
         ?.prepare(message, {
-          ...({ routerId: 'r1', channel } as RouterChannel),
+          ...({ routerId: 'r1', channel, features: NO_FEATURES } as RouterChannel),
         })(),
   })
   const router = openChannel(routerSide, {

@@ -27,9 +27,13 @@ export const routerContext = ({ id, identityId, identityName, configTypes }: Rou
 export function tunnelSessions({ db, createSession, checkRouter }: TunnelSessionDeps) {
   const find = heldSessions(db)
   return async (router: RouterSession, serviceId: string, type: 'Dial' | 'Bind'): Promise<TunnelSession> => {
-    const held =
-      (await find({ apiSessionId: router.id, serviceId, type })) ??
-      (await create(createSession, router, serviceId, type))
+    const key = { apiSessionId: router.id, serviceId, type }
+    let held = await find(key)
+    if (!held) {
+      await create(createSession, router, serviceId, type)
+      held = await find(key) // with its stored token: no client holds it
+    }
+    if (!held) throw new AccessRefused(edgeErrorCode.invalidSession, 'invalid session')
     await checkRouter(router.identityId, router.identityId, serviceId)
     return { ...held, serviceId }
   }
@@ -40,12 +44,10 @@ async function create(
   router: RouterSession,
   serviceId: string,
   type: 'Dial' | 'Bind',
-): Promise<HeldSession> {
+): Promise<void> {
   try {
     const request = { serviceId, type, tags: Buffer.alloc(0), apiSessionAt: undefined, hasAccessToken: false }
-    const { json } = await createSession(request, routerContext(router))
-    const { id, token } = JSON.parse(json.toString()) as HeldSession
-    return { id, token }
+    await createSession(request, routerContext(router))
   } catch (err) {
     throw refusalOf(err) ?? err
   }

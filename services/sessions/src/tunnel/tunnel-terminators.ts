@@ -1,5 +1,4 @@
 import {
-  CreateTerminatorResult,
   CreateTunnelTerminatorRequest,
   CreateTunnelTerminatorResponse,
   CreateTunnelTerminatorV2Request,
@@ -7,16 +6,17 @@ import {
   decodeBool,
   edgeErrorCode,
   edgeType,
-  TerminatorRetryHint,
+  type Outgoing,
   tunnelHealthHeader,
   UpdateTunnelTerminatorRequest,
 } from '@overlay/channel'
 import { type Handler, onMessage } from '../channel/handlers.js'
-import { answer, refused } from '../channel/replies.js'
+import { answer, refused, textOf } from '../channel/replies.js'
 import type { RouterChannel } from '../channel/router-channel.js'
 import { AccessRefused } from '../domain/router-access.js'
 import { isIdentifier } from '../domain/router-text.js'
 import { actorOf } from '../terminators/actor.js'
+import { type CreationOutcome, created, creationFailure } from '../terminators/creation-outcome.js'
 import { changesIn, countHealth, membersOf, removeAll } from '../terminators/terminator-requests.js'
 import type { Terminators } from '../terminators/terminators-concern.js'
 import type { TunnelDeps } from './tunnel-deps.js'
@@ -75,23 +75,26 @@ export function tunnelTerminators(deps: TunnelTerminatorDeps): readonly Handler[
     onMessage(
       edgeType.createTunnelTerminatorV2,
       CreateTunnelTerminatorV2Request,
-      (request, message, router) =>
-        answer(router, message, refused, async () => {
-          const { id } = await services.withId(request.serviceId)
+      (request, message, router) => {
+        const { address: terminatorId, serviceId, startTime } = request
+        const response = (outcome: CreationOutcome, text: string): Outgoing => ({
+          type: edgeType.createTunnelTerminatorV2Response,
+          body: CreateTunnelTerminatorV2Response.encode({
+            ...{ terminatorId, startTime, message: text },
+            ...outcome,
+          }).finish(),
+        })
+        // wire: routers of 2.x wait for no reply, and find the terminator of an answer by its id
+        const failure = (err: unknown): Outgoing =>
+          router.features.isGrouped
+            ? response(creationFailure(router, err), textOf(err))
+            : refused(err, router)
+        return answer(router, message, failure, async () => {
+          const { id } = await services.withId(serviceId)
           await create(router, id, request)
-          const { address: terminatorId, startTime } = request
-          return {
-            type: edgeType.createTunnelTerminatorV2Response,
-            body: CreateTunnelTerminatorV2Response.encode({
-              terminatorId,
-              startTime,
-              result: CreateTerminatorResult.SUCCESS,
-              message: '',
-              errorCode: 0,
-              retryHint: TerminatorRetryHint.DEFAULT,
-            }).finish(),
-          }
-        }),
+          return response(created, '')
+        })
+      },
     ),
 
     onMessage(edgeType.updateTunnelTerminator, UpdateTunnelTerminatorRequest, (request, message, router) =>

@@ -76,6 +76,8 @@ export interface SessionKey {
   keyPem: string;
   /** longest life of a token: the key is published until its last one has expired */
   tokenMs: number;
+  /** what tokens name as their issuer */
+  issuer: string;
 }
 
 /** A requested enrollment. Also part of change rows. */
@@ -906,7 +908,7 @@ export const GetSessionKeyRequest: MessageFns<GetSessionKeyRequest> = {
 };
 
 function createBaseSessionKey(): SessionKey {
-  return { keyId: "", keyPem: "", tokenMs: 0 };
+  return { keyId: "", keyPem: "", tokenMs: 0, issuer: "" };
 }
 
 export const SessionKey: MessageFns<SessionKey> = {
@@ -919,6 +921,9 @@ export const SessionKey: MessageFns<SessionKey> = {
     }
     if (message.tokenMs !== 0) {
       writer.uint32(24).int64(message.tokenMs);
+    }
+    if (message.issuer !== "") {
+      writer.uint32(34).string(message.issuer);
     }
     return writer;
   },
@@ -960,6 +965,14 @@ export const SessionKey: MessageFns<SessionKey> = {
             message.tokenMs = longToNumber(reader.int64());
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.issuer = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -989,6 +1002,7 @@ export const SessionKey: MessageFns<SessionKey> = {
         : isSet(object.token_ms)
         ? globalThis.Number(object.token_ms)
         : 0,
+      issuer: isSet(object.issuer) ? globalThis.String(object.issuer) : "",
     };
   },
 
@@ -1003,6 +1017,9 @@ export const SessionKey: MessageFns<SessionKey> = {
     if (message.tokenMs !== 0) {
       obj.tokenMs = Math.round(message.tokenMs);
     }
+    if (message.issuer !== "") {
+      obj.issuer = message.issuer;
+    }
     return obj;
   },
 
@@ -1014,6 +1031,7 @@ export const SessionKey: MessageFns<SessionKey> = {
     message.keyId = object.keyId ?? "";
     message.keyPem = object.keyPem ?? "";
     message.tokenMs = object.tokenMs ?? 0;
+    message.issuer = object.issuer ?? "";
     return message;
   },
 };
