@@ -13,6 +13,8 @@ import { noBus } from '@overlay/store/change-log'
 import { newId } from '@overlay/store/kind-store'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { NO_FEATURES } from '../src/domain/router-features.js'
+import { openPresenceMemory } from '../src/routers/presence-memory.js'
+import type { PresenceRow } from '../src/store/presence.js'
 import { fakeIdentity, startAccess, type TestAccess, type TestRouter, testRouter } from './access.js'
 import { startStore } from './store.js'
 
@@ -77,6 +79,33 @@ test('a router gets all API sessions in chunks of 100, the last of which is mark
       ]),
     ),
   )
+})
+
+const rowOf = (routerId: string): PresenceRow => ({
+  routerId,
+  linkListeners: '',
+  connectedAt: new Date().toISOString(),
+  features: NO_FEATURES,
+  versionInfo: { version: '', revision: '', buildDate: '', os: '', arch: '' },
+  hostname: '',
+  supportedProtocols: {},
+  syncStatus: '',
+})
+
+test('a router with the data model gets its API sessions again when it has lost another replica', async () => {
+  const identity = fakeIdentity()
+  const presence = openPresenceMemory(undefined)
+  await using access = await startAccess(store.changeLog, { bus: noBus, identity, presence })
+  const session = identity.login('somebody', 'print')
+  const router = { ...testRouter(), features: { ...NO_FEATURES, hasDataModel: true } }
+  const other = await synced(access)
+  for (const { routerId } of [router, other])
+    for (const replica of ['a', 'b']) presence.put(replica, rowOf(routerId))
+  await synced(access, router)
+  for (const { routerId } of [router, other]) presence.remove('b', routerId)
+  await router.until(hasState(router, 2))
+  expect(sessionsIn(chunksOf(router)).filter(({ id }) => id === session.id)).toHaveLength(2)
+  expect(hasState(other)()).toBe(true)
 })
 
 test('without API sessions, too, a router gets a last chunk', async () => {

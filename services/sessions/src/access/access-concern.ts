@@ -30,7 +30,7 @@ export interface AccessDeps extends Pick<PushDeps, 'grantWatch' | 'policyHead' |
   readonly bus: Bus
   readonly changeLog: ChangeLog
   readonly directory: Pick<RouterDirectory, 'get'>
-  readonly presence: Pick<RouterPresence, 'of'>
+  readonly presence: Pick<RouterPresence, 'of' | 'onChange'>
   readonly identity: {
     readonly source: Source
     readonly calls: ActivityDeps['identity']
@@ -73,6 +73,11 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
   const { db } = changeLog
   const endListeners: SessionsEnded[] = []
   const routerCount = (): number => push.routers().size
+  /** wire: routers with the data model ask only the controller that has sent an API session last, even if it is away. */
+  function resendTo(routerId: string): void {
+    for (const router of push.routers())
+      if (router.routerId === routerId && router.features.hasDataModel) push.connect(router)
+  }
   const reports = opening.use(openPushReports(bus, randomUUID(), routerCount))
   const push: Push = opening.use(openPush({ ...deps, sessions: () => apiSessions, pushed: reports.pushed }))
   const revocationListeners: RevocationListener[] = []
@@ -105,6 +110,7 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
     Promise.all(endListeners.map((listener) => listener(ids)))
   opening.use(await followEndedSessions(changeLog, notifyListeners))
   opening.use(startPruningEnded(changeLog))
+  opening.use(presence.onChange({ connectionEnded: resendTo }))
   const checks = fairQueue(checkLimits)
   const isLogged = boundedPerSource(LINE_LIMITS)
   opening.use(runPeriodically(FINGERPRINT_EXPIRY_MS, async () => apiSessions.expire()))

@@ -71,6 +71,7 @@ export function openPresenceMemory(ownId: string | undefined): PresenceMemory {
     const [was, is] = [before[0], after[0]]
     const isSame = was && is ? was.linkListeners.equals(is.linkListeners) : was === is
     if (!isSame) for (const { routerChanged } of listeners) routerChanged?.(routerId)
+    if (after.length < before.length) for (const { connectionEnded } of listeners) connectionEnded?.(routerId)
   }
 
   function put(replicaId: string, row: PresenceRow): void {

@@ -33,6 +33,8 @@ export interface RouterPresence {
 export interface PresenceListener {
   /** A router has connected to its first replica, disconnected from its last one, or changed its link listeners. */
   routerChanged?(routerId: string): void
+  /** A router has lost its connection to a replica, and may have others. */
+  connectionEnded?(routerId: string): void
   /** The process of a replica has stopped, or its lease has ended. Another process may have its id already. */
   replicaEnded?(replicaId: string): void
 }
