@@ -129,7 +129,8 @@ export function openRouterModel({ line, controllers, stored, onChange }: RouterM
   function validate(message: Message, { channel }: Controller): void {
     const { state, fix } = ValidateDataStateRequest.decode(message.body)
     const expected = openStrictModel(violated)
-    if (state) expected.replace(state)
+    // the timeline of a validation does not count
+    if (state) expected.replace({ ...state, timelineId: state.timelineId || model.timeline || 'any' })
     const diffs = differences(expected.contents, model.contents)
     const named = (contents: ModelContents): Map<string, number> =>
       new Map([...countsOf(contents)].map(([kind, n]) => [countNames[kind as keyof ModelContents], n]))
