@@ -258,18 +258,13 @@ export const metrics = {
     'overlay_router_messages_lost_total',
     'Messages that did not reach their router: it is offline, or its replica does not answer',
   ),
-  routerModels: gauge(
-    'overlay_router_models',
+  routerSubscriptions: gauge(
+    'overlay_router_subscriptions',
     'Routers that have subscribed to the data model at this process',
   ),
-  routerModelSets: counter(
+  routerModelMessages: counter(
     'overlay_router_model_messages_total',
     'Messages of the data model to routers, by kind (full, changes, keys)',
-    ['kind'],
-  ),
-  routerModelBytes: counter(
-    'overlay_router_model_bytes_total',
-    'Their bytes, by kind (full, changes, keys)',
     ['kind'],
   ),
   routerModelChecks: counter(

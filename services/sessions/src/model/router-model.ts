@@ -64,7 +64,7 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
     clearTimeout(current.expiry)
     current.stop.abort()
     current = undefined
-    metrics.routerModels.dec()
+    metrics.routerSubscriptions.dec()
   }
   function expire(): void {
     end()
@@ -75,7 +75,7 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
     end()
     const stop = new AbortController()
     current = { id, stop, expiry: setTimeout(expire, seconds * 1000) }
-    metrics.routerModels.inc()
+    metrics.routerSubscriptions.inc()
     isSynced = false
     sync.started(router, 'model')
     void run(id, stop.signal, known)
@@ -181,11 +181,7 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
 }
 
 /** Counts what is sent. */
-function count<M extends { readonly parts: readonly Uint8Array[] }>(kind: string, message: M): M {
-  metrics.routerModelSets.inc({ kind })
-  metrics.routerModelBytes.inc(
-    { kind },
-    message.parts.reduce((sum, part) => sum + part.length, 0),
-  )
+function count<M>(kind: string, message: M): M {
+  metrics.routerModelMessages.inc({ kind })
   return message
 }
