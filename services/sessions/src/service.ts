@@ -156,7 +156,7 @@ export async function openService(options: ServiceOptions) {
     controllers,
     edgeRouters(routerDeps),
     links(control.links),
-    sessions(policy.calls, names, clientToken),
+    sessions(policy.calls, names, clientToken, clientRouters.evaluating),
     terminators(consumers.policy),
     transitRouters(routerDeps),
   ]

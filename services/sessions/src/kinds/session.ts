@@ -4,18 +4,27 @@ import type { Context, Methods, PolicyServiceService } from '@overlay/rpc'
 import { type Kind, kind, type Names } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
 import type { ClientRouter } from '../domain/client-router.js'
+import type { ClientRouterList } from '../routers/client-routers.js'
 import { type ClientRouters, clientRoutersOf } from '../store/router.js'
 import type { ClientToken } from '../tokens/client-tokens.js'
 
 type Policy = Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
 
 /** wire: admins see all, other callers the sessions of their identity, of any of its API sessions. */
-export const sessions = (policy: Policy, names: Names, clientToken: ClientToken): Kind =>
+export const sessions = (
+  policy: Policy,
+  names: Names,
+  clientToken: ClientToken,
+  evaluating: ClientRouterList['evaluating'],
+): Kind =>
   kind(session, {
     scope: ({ isAdmin, identityId }) => (isAdmin ? sql`true` : sql`identity_id = ${identityId}`),
 
     async view(db, rows, { context }) {
-      const routerIds = await commonRouters(policy, rows, context)
+      const common = await commonRouters(policy, rows, context)
+      const routerIds = rows.map(({ postureAtRouters }, i) =>
+        postureAtRouters ? evaluating(common[i] ?? []) : (common[i] ?? []),
+      )
       const routers = await clientRoutersOf(db, [...new Set(routerIds.flat())])
       const policyIds = new Set(rows.flatMap(({ servicePolicies }) => servicePolicies ?? []))
       const policyNames = await names(servicePolicy.kind, [...policyIds], context)
