@@ -203,6 +203,20 @@ export const metrics = {
     'overlay_reads_repeated_total',
     'Reads of services repeated because the view of the client changed meanwhile',
   ),
+  routerModelBuilds: counter(
+    'overlay_router_model_builds_total',
+    'Data models of routers that policy has built, or shared among routers that may know the same, by kind (full, changes) and origin (built, shared)',
+    ['kind', 'origin'],
+  ),
+  routerModelEncoded: counter(
+    'overlay_router_model_encoded_bytes_total',
+    'Bytes of the data models that policy has built, by kind (full, changes)',
+    ['kind'],
+  ),
+  routerModelJournal: gauge(
+    'overlay_router_model_journal_bytes',
+    'About the memory of what recent changes touched, from which data models of routers are brought up to date',
+  ),
   pushLate: counter(
     'overlay_push_late_total',
     'Logins and new certificates answered before all routers had the credentials',

@@ -63,3 +63,37 @@ export const LONGEST_PATTERN = 1000
 export const MOST_PATTERN_SIZE = 10_000
 /** Bytes of a list of failed requests. Below the limit of an answer, 16 MiB. */
 export const FAILED_REQUESTS_BYTES = 8 * 1024 * 1024
+
+// Router data models
+/** Members of one event. With long ids, far below PART_BYTES. */
+export const LINKS_PER_EVENT = 2000
+/** Identities of a change set beyond which a full state is sent, if they are half of those in scope. */
+export const FEW_IDENTITIES = 1000
+/** Identities of a change set beyond which a full state is sent. */
+export const MOST_IDENTITIES = 20_000
+/** Bytes of a part of a full state or change set. A larger event is a part of its own. */
+export const PART_BYTES = 256 * 1024
+/** Bytes of a change set beyond which a full state is sent. A million links fit. */
+export const MOST_CHANGE_BYTES = 32 * 1024 * 1024
+/** Bytes of a full state that are kept for its slowest reader. */
+export const WINDOW_BYTES = 32 * 1024 * 1024
+/** Milliseconds for which a reader may stop the others, before its stream ends. */
+export const STALLED_MS = 10_000
+/** Full states that are built at once. Each may have WINDOW_BYTES. */
+export const FULL_STATES = 4
+/** Milliseconds in which changes share a change set. */
+export const MODEL_GATHER_MS = 25
+/** Milliseconds between two reads of the heads without changes. Routers get indexes as old as this from other replicas. */
+export const MODEL_TICK_MS = 5000
+/** Milliseconds after which a router without changes gets the index. Far below the time that the journal spans. */
+export const QUIET_MS = 30_000
+/** Milliseconds between two empty parts. At least one a second is promised. */
+export const MODEL_BEAT_MS = 500
+/** Bytes, about, of what the changes of the journal touched: some minutes of a busy network. */
+export const JOURNAL_BYTES = 64 * 1024 * 1024
+/** Indexes with their positions. At MODEL_GATHER_MS some minutes, at MODEL_TICK_MS hours. */
+export const CHECKPOINTS = 10_000
+/** Change sets that are kept for other streams. */
+export const MOST_SHARED_SETS = 1000
+/** Streams that wait for a full state. Above the routers of a large network. */
+export const WAITING_STATES = 20_000

@@ -16,6 +16,7 @@ import { postureChecks } from './kinds/posture-check.js'
 import { services } from './kinds/service.js'
 import { servicePolicies } from './kinds/service-policy.js'
 import { policyMethods } from './methods/policy-methods.js'
+import { openRouterModels } from './model/router-models.js'
 import { loadPostureData } from './store/posture-data.js'
 import { loadServiceConfigs } from './store/service-config.js'
 
@@ -42,6 +43,7 @@ export async function openService(deps: ServiceOptions) {
   }
   await using opening = new AsyncDisposableStack()
   const engine = opening.use(await startEngine({ ...deps, loaders }))
+  const models = opening.use(openRouterModels(engine, log))
   const names = namesFrom(viewers)
   const definitions = {
     identity: identityConsumer(sources.identity, names),
@@ -75,7 +77,7 @@ export async function openService(deps: ServiceOptions) {
     engine,
     entities,
     changes: changeService(changeLog, loaders, consumers),
-    policy: policyMethods({ ...deps, engine, names }),
+    policy: policyMethods({ ...deps, engine, models, names }),
     checks: [
       catchUpFirst(consumers),
       ...sessionsChecks(checked),

@@ -30,7 +30,8 @@ interface Attributed {
   readonly attributes: readonly string[]
 }
 
-const chosen = (
+/** The ids that a role list selects. */
+export const chosen = (
   list: readonly string[],
   semantic: Semantic,
   among: ReadonlyMap<string, Attributed>,
@@ -70,9 +71,12 @@ const farEnds = (
   )
 
 export function routersBetween(world: World, identityId: string, serviceId: string): string[] {
-  const ofService = farEnds(world['service-edge-router-policies'], world.services, serviceId, world)
-  return routersFor(world, identityId).filter((id) => ofService.has(id))
+  const ofService = routersForService(world, serviceId)
+  return routersFor(world, identityId).filter((id) => ofService.includes(id))
 }
+
+export const routersForService = (world: World, serviceId: string): string[] =>
+  [...farEnds(world['service-edge-router-policies'], world.services, serviceId, world)].sort()
 
 export const routersFor = (world: World, identityId: string): string[] =>
   [...farEnds(world['edge-router-policies'], world.identities, identityId, world)].sort()

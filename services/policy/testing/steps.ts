@@ -52,13 +52,26 @@ const roles = (letter: string) =>
 
 const domainCheck = (domain: string): Check => ({ ...sampleCheck, typeId: 'DOMAIN', domains: [domain] })
 
+const settings = fc.option(
+  fc.record({
+    isDisabled: fc.boolean(),
+    cost: fc.constantFrom(1, 2),
+    precedence: fc.constantFrom('default', 'failed'),
+    serviceCosts: fc.dictionary(idOf('s'), fc.constantFrom(3, 4), { maxKeys: 2 }),
+    servicePrecedences: fc.dictionary(idOf('s'), fc.constantFrom('default', 'required'), { maxKeys: 2 }),
+    appData: fc.constantFrom('', '{"a":1}'),
+  }),
+  { nil: undefined },
+)
+
 const rows: { readonly [K in EngineKind]: fc.Arbitrary<Rows[K]> } = {
-  identities: fc.record({ id: idOf('i'), attributes, isAdmin: fc.boolean() }),
+  identities: fc.record({ id: idOf('i'), attributes, isAdmin: fc.boolean(), settings }),
   services: fc.record({
     id: idOf('s'),
     attributes,
     revision,
     configIds: fc.uniqueArray(idOf('c'), { maxLength: 2 }),
+    encryptionRequired: fc.boolean(),
   }),
   'edge-routers': fc.record({ id: idOf('r'), attributes }),
   'posture-checks': fc
@@ -69,7 +82,7 @@ const rows: { readonly [K in EngineKind]: fc.Arbitrary<Rows[K]> } = {
     data: { ...emptyPosture, domain: { checkId: '', at: '', domain } },
     lapsedAtMs: 0,
   })),
-  configs: fc.record({ id: idOf('c'), typeId: idOf('t'), revision }),
+  configs: fc.record({ id: idOf('c'), typeId: idOf('t'), revision, data: fc.constantFrom('{}', '{"a":1}') }),
   'config-types': fc.record({ id: idOf('t'), name: fc.constantFrom('intercept', 'host') }),
   'service-configs': fc
     .record({ identityId: idOf('i'), serviceId: idOf('s'), configId: idOf('c') })

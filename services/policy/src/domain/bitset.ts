@@ -136,6 +136,22 @@ export function forEach({ chunks }: Bitset, visit: (number: number) => void): vo
   }
 }
 
+/** In ascending order, while the set may change. */
+export function* numbersIn({ chunks }: Bitset): Generator<number, void> {
+  for (let at = 0; at < chunks.length; at++) {
+    for (let word = 0; word < WORDS; word++) {
+      const chunk = chunks[at]
+      if (!chunk) break
+      let bits = wordOf(chunk, word)
+      while (bits !== 0) {
+        const lowest = bits & -bits
+        yield (at << CHUNK_BITS) | (word << 5) | (31 - Math.clz32(lowest))
+        bits ^= lowest
+      }
+    }
+  }
+}
+
 export function numbersOf(set: Bitset): number[] {
   const numbers: number[] = []
   forEach(set, (number) => numbers.push(number))

@@ -3,26 +3,53 @@ import { accesses, audienceOf, type Effect, effect, noEffect } from './effect.js
 import { addTo, takeFrom } from './multimap.js'
 import type { Config, ConfigType, Override } from './rows.js'
 import type { State } from './state.js'
+import { touch } from './touched.js'
 
-export function putConfig(state: State, { id, typeId, revision }: Config): Effect {
-  state.configs.set(id, { typeId, revision })
+export function putConfig(state: State, { id, ...config }: Config): Effect {
+  const before = state.configs.get(id)
+  state.configs.set(id, config)
+  state.touches.row('configs', id, before ? touch.written : touch.created)
+  if (before?.typeId !== config.typeId) touchUsers(state, id)
   return readersOf(state, [id])
 }
 
 export function removeConfig(state: State, id: string): Effect {
-  state.configs.delete(id)
+  if (state.configs.delete(id)) {
+    state.touches.row('configs', id, touch.removed)
+    touchUsers(state, id)
+  }
   return readersOf(state, [id])
+}
+
+/** Services and identities name only configs that exist. */
+function touchUsers(state: State, configId: string): void {
+  for (const id of state.configServices.get(configId) ?? []) state.touches.row('services', id, touch.linked)
+  for (const { identityId } of state.configOverrides.get(configId) ?? [])
+    state.touches.row('identities', identityId, touch.linked)
 }
 
 /** Lists show a type's name and nothing else of it. */
 export function putConfigType(state: State, { id, name }: ConfigType): Effect {
-  if (state.typeNames.get(id) === name) return noEffect()
+  const before = state.typeNames.get(id)
+  if (before === name) return noEffect()
   state.typeNames.set(id, name)
+  touchType(state, id, before === undefined ? touch.created : touch.written)
   return readersOf(state, configsOfType(state, id))
 }
 
 export function removeConfigType(state: State, id: string): Effect {
-  return state.typeNames.delete(id) ? readersOf(state, configsOfType(state, id)) : noEffect()
+  if (!state.typeNames.delete(id)) return noEffect()
+  touchType(state, id, touch.removed)
+  return readersOf(state, configsOfType(state, id))
+}
+
+function touchType(state: State, id: string, how: number): void {
+  state.touches.row('config-types', id, how)
+  if (how === touch.written) return
+  for (const config of configsOfType(state, id)) {
+    state.touches.row('configs', config, touch.linked)
+    touchUsers(state, config)
+  }
 }
 
 const configsOfType = ({ configs }: State, id: string): string[] =>
@@ -33,6 +60,8 @@ export function putOverride(state: State, override: Override): Effect {
   state.overrides.set(override.id, override)
   addTo(state.identityOverrides, override.identityId, override)
   addTo(state.configOverrides, override.configId, override)
+  addTo(state.serviceOverrides, override.serviceId, override)
+  touchOverride(state, override)
   return effectOf(state, [override])
 }
 
@@ -47,7 +76,14 @@ function forget(state: State, id: string): Override | undefined {
   state.overrides.delete(id)
   takeFrom(state.identityOverrides, override.identityId, override)
   takeFrom(state.configOverrides, override.configId, override)
+  takeFrom(state.serviceOverrides, override.serviceId, override)
+  touchOverride(state, override)
   return override
+}
+
+function touchOverride({ touches }: State, { identityId, configId }: Override): void {
+  touches.row('identities', identityId, touch.linked)
+  touches.row('configs', configId, touch.linked)
 }
 
 /** The identities whose services show one of these configs, as the service's or as their own. */

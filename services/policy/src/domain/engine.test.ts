@@ -36,7 +36,11 @@ test.each(roleCases)('$rule', ({ roles, semantic, selected }) => {
         row: { id, attributes: roleAttributes, isAdmin: false },
       }),
     ),
-    { kind: 'services', id: 's1', row: { id: 's1', attributes: [], configIds: [], revision: '' } },
+    {
+      kind: 'services',
+      id: 's1',
+      row: { id: 's1', attributes: [], configIds: [], encryptionRequired: false, revision: '' },
+    },
     { kind: 'service-policies', id: 'late', row: { id: 'late', type: 'Bind', ...policy } },
   ]
   for (const step of all) stepEngine(state, step)

@@ -11,11 +11,14 @@ import {
 import { addTo, takeFrom } from './multimap.js'
 import type { Check } from './posture/posture-check.js'
 import type { Relation } from './relation.js'
-import type { Identity, IdentityPosture, PostureCheck, Router, Service } from './rows.js'
+import type { Identity, IdentityPosture, IdentitySettings, PostureCheck, Router, Service } from './rows.js'
 import type { State } from './state.js'
+import { touch } from './touched.js'
 
-export function putIdentity(state: State, { id, attributes, isAdmin }: Identity): Effect {
+export function putIdentity(state: State, { id, attributes, isAdmin, settings }: Identity): Effect {
   const { number, changed, isNew } = state.identities.put(id, attributes)
+  if (setSettings(state, id, settings) || isNew)
+    state.touches.row('identities', id, isNew ? touch.created : touch.written)
   const self = setOf([number])
   const adminChanged = isAdmin !== has(state.admins, number)
   if (isAdmin) add(state.admins, number)
@@ -41,20 +44,44 @@ export function removeIdentity(state: State, id: string): Effect {
   if (number === undefined) return noEffect()
   for (const { left } of [...accesses(state), state.identityRouters]) left.entityRemoved(number)
   remove(state.admins, number)
+  setSettings(state, id, undefined)
+  state.touches.row('identities', id, touch.removed)
+  for (const { configId } of state.identityOverrides.get(id) ?? [])
+    state.touches.row('configs', configId, touch.linked)
   state.identities.remove(number)
   return noEffect()
 }
 
+/** True: they are different from before. */
+function setSettings(state: State, id: string, settings: IdentitySettings | undefined): boolean {
+  const before = state.settings.get(id)
+  if (JSON.stringify(before) === JSON.stringify(settings)) return false
+  for (const service of servicesIn(before)) takeFrom(state.serviceSettings, service, id)
+  for (const service of servicesIn(settings)) addTo(state.serviceSettings, service, id)
+  if (settings) state.settings.set(id, settings)
+  else state.settings.delete(id)
+  return true
+}
+
+const servicesIn = (settings: IdentitySettings | undefined): string[] =>
+  settings ? [...Object.keys(settings.serviceCosts), ...Object.keys(settings.servicePrecedences)] : []
+
 /** Every write of a service concerns all identities that may use it, whatever it changed. */
-export function putService(state: State, { id, attributes, configIds, revision }: Service): Effect {
+export function putService(state: State, service: Service): Effect {
+  const { id, attributes, configIds, encryptionRequired, revision } = service
   const current = state.services.numberOf(id)
   const before = current === undefined ? emptySet() : audienceOf(state, setOf([current]))
   const { number, changed, isNew } = state.services.put(id, attributes)
   for (const { right } of accesses(state)) right.entityPlaced(number, changed, isNew)
   state.serviceRouters.left.entityPlaced(number, changed, isNew)
-  for (const config of state.contents.get(id)?.configIds ?? []) takeFrom(state.configServices, config, id)
+  const formerConfigs = state.contents.get(id)?.configIds ?? []
+  for (const config of formerConfigs) takeFrom(state.configServices, config, id)
   for (const config of configIds) addTo(state.configServices, config, id)
-  state.contents.set(id, { revision, configIds })
+  for (const config of new Set([...formerConfigs, ...configIds]))
+    if (formerConfigs.includes(config) !== configIds.includes(config))
+      state.touches.row('configs', config, touch.linked)
+  state.touches.row('services', id, isNew ? touch.created : touch.written)
+  state.contents.set(id, { revision, configIds, encryptionRequired })
   state.serviceTexts.delete(id)
   return effect(union(before, audienceOf(state, setOf([number]))), state.admins)
 }
@@ -66,7 +93,11 @@ export function removeService(state: State, id: string): Effect {
   for (const { right } of accesses(state)) right.entityRemoved(number)
   state.serviceRouters.left.entityRemoved(number)
   state.services.remove(number)
-  for (const config of state.contents.get(id)?.configIds ?? []) takeFrom(state.configServices, config, id)
+  state.touches.row('services', id, touch.removed)
+  for (const config of state.contents.get(id)?.configIds ?? []) {
+    takeFrom(state.configServices, config, id)
+    state.touches.row('configs', config, touch.linked)
+  }
   state.contents.delete(id)
   state.serviceTexts.delete(id)
   return effect(before, state.admins)
@@ -77,6 +108,7 @@ export function putRouter(state: State, { id, attributes }: Router): Effect {
   const current = state.routers.numberOf(id)
   const before = current === undefined ? emptySet() : usersOf(state, current)
   const { number, changed, isNew } = state.routers.put(id, attributes)
+  if (isNew) state.touches.row('edge-routers', id, touch.created)
   if (!isNew && changed.length === 0) return noEffect()
   for (const { right } of routing(state)) right.entityPlaced(number, changed, isNew)
   return grantEffect(union(before, usersOf(state, number)))
@@ -88,6 +120,7 @@ export function removeRouter(state: State, id: string): Effect {
   const before = usersOf(state, number)
   for (const { right } of routing(state)) right.entityRemoved(number)
   state.routers.remove(number)
+  state.touches.row('edge-routers', id, touch.removed)
   return grantEffect(before)
 }
 
@@ -112,6 +145,7 @@ export function putPostureCheck(state: State, { id, attributes, revision, check 
   const { number, changed, isNew } = checks.put(id, attributes)
   required.entityPlaced(number, changed, isNew)
   checkContents.set(id, { revision, check })
+  state.touches.row('posture-checks', id, isNew ? touch.created : touch.written)
   const audience = audienceOf(state, servicesOf(state, [...before, ...requiring(state, number)]))
   return effect(audience, isFirst ? state.identities.present : state.admins)
 }
@@ -131,6 +165,7 @@ export function removePostureCheck(state: State, id: string): Effect {
   required.entityRemoved(number)
   checks.remove(number)
   checkContents.delete(id)
+  state.touches.row('posture-checks', id, touch.removed)
   return effect(audience, policiesAreShown(state) ? state.admins : state.identities.present)
 }
 

@@ -4,10 +4,13 @@ import { linksOfPolicy, regranted } from './regranted.js'
 import type { Relation } from './relation.js'
 import type { RouterPolicy, ServicePolicy } from './rows.js'
 import type { State } from './state.js'
+import { touch } from './touched.js'
 
 export function putServicePolicy(state: State, policy: ServicePolicy): Effect {
   const { id, type, semantic, identityRoles, serviceRoles, postureCheckRoles } = policy
   return changed(state, id, () => {
+    const isNew = accesses(state).every(({ left }) => !left.get(id))
+    state.touches.row('service-policies', id, isNew ? touch.created : touch.written)
     const [granted, other] = type === 'Dial' ? [state.dial, state.bind] : [state.bind, state.dial]
     other.remove(id)
     granted.put(id, identityRoles, serviceRoles, semantic)
@@ -17,6 +20,7 @@ export function putServicePolicy(state: State, policy: ServicePolicy): Effect {
 
 export function removeServicePolicy(state: State, id: string): Effect {
   return changed(state, id, () => {
+    state.touches.row('service-policies', id, touch.removed)
     for (const granted of accesses(state)) granted.remove(id)
     state.required.remove(id)
   })

@@ -19,7 +19,7 @@ export function openPopulation() {
   const free: number[] = []
   const having = new Map<string, Bitset>()
   const present = emptySet()
-  const tracked: Bitset[] = []
+  const tracked = new Set<Bitset>()
 
   const memberAt = (number: number): Member => {
     const member = members[number]
@@ -77,9 +77,11 @@ export function openPopulation() {
     /** An empty set that loses each member when it is removed. For sets that outlive the next change. */
     track(): Bitset {
       const set = emptySet()
-      tracked.push(set)
+      tracked.add(set)
       return set
     },
+    /** The set is no longer used. */
+    untrack: (set: Bitset): void => void tracked.delete(set),
     /** What a role list selects; `#all` is ignored. */
     matching({ attributes, ids }: Roles, semantic: Semantic): Bitset {
       const [first, ...rest] = attributes.map(holders)

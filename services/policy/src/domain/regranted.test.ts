@@ -10,7 +10,13 @@ function network() {
   for (const id of ['alice', 'bob', 'carol'])
     mutators.identities.put(state, { id, attributes: [], isAdmin: false })
   for (const id of ['wiki', 'mail'])
-    mutators.services.put(state, { id, attributes: [], configIds: [], revision: '' })
+    mutators.services.put(state, {
+      id,
+      attributes: [],
+      configIds: [],
+      encryptionRequired: false,
+      revision: '',
+    })
   const grant = (id: string, ...services: string[]) => grantTo(['alice'], id, services)
   const grantTo = (identities: readonly string[], id: string, services: readonly string[]) =>
     mutators['service-policies'].put(state, {

@@ -1,12 +1,16 @@
 import type { Semantic } from '@overlay/model'
 import { addAll, type Bitset, emptySet, isEmpty } from './bitset.js'
 import type { Population } from './population.js'
-import { openRoleIndex, type Selector } from './role-index.js'
+import { openRoleIndex, type RoleListener, type Selector } from './role-index.js'
 
 /** What one kind of policy links: left entities with right ones. No pair is ever stored. */
-export function openRelation(lefts: Population, rights: Population) {
-  const left = openRoleIndex(lefts)
-  const right = openRoleIndex(rights)
+export function openRelation(
+  lefts: Population,
+  rights: Population,
+  listeners: { readonly left?: RoleListener; readonly right?: RoleListener } = {},
+) {
+  const left = openRoleIndex(lefts, listeners.left)
+  const right = openRoleIndex(rights, listeners.right)
 
   /** The policies that link the two, until `visit` returns true. Walks the shorter of the two lists. */
   const walk = (l: number, r: number, visit: (policyId: string) => boolean): boolean => {

@@ -13,8 +13,16 @@ export interface Selector {
   members: Bitset
 }
 
+/** Called when a policy selects other entities than before. */
+export interface RoleListener {
+  /** This entity. */
+  flipped(policyId: string, number: number, wasSelected: boolean): void
+  /** Another role list: valid during the call. */
+  replaced(policyId: string, before: Bitset, after: Bitset): void
+}
+
 /** One column of role lists over one population, readable in both directions. */
-export function openRoleIndex(population: Population) {
+export function openRoleIndex(population: Population, listener?: RoleListener) {
   const selectors = new Map<string, Selector>()
   const open = new Set<Selector>()
   const byAttribute: Multimap<string, Selector> = new Map()
@@ -48,6 +56,8 @@ export function openRoleIndex(population: Population) {
     selector.members = members
   }
 
+  const selected = ({ roles, members }: Selector): Bitset => (roles.all ? population.present : members)
+
   return {
     population,
     /** The lists that are `#all`. */
@@ -59,8 +69,7 @@ export function openRoleIndex(population: Population) {
     /** The entities that it selects. A new list has a new set. */
     membersOf(policyId: string): Bitset {
       const selector = selectors.get(policyId)
-      if (!selector) return noMembers
-      return selector.roles.all ? population.present : selector.members
+      return selector ? selected(selector) : noMembers
     },
     selects(policyId: string, number: number): boolean {
       const selector = selectors.get(policyId)
@@ -69,18 +78,23 @@ export function openRoleIndex(population: Population) {
     /** Sets the policy's list. Costs as much as the selection changes. */
     put(policyId: string, list: readonly string[], semantic: Semantic): void {
       const roles = parseRoles(list)
-      const selector = selectors.get(policyId) ?? { policyId, list, roles, semantic, members: emptySet() }
+      const current = selectors.get(policyId)
+      const before = current ? selected(current) : noMembers
+      const selector = current ?? { policyId, list, roles, semantic, members: emptySet() }
       delist(selector)
       selectors.set(policyId, Object.assign(selector, { list, roles, semantic }))
       enlist(selector)
       choose(selector, roles.all ? emptySet() : population.matching(roles, semantic))
+      listener?.replaced(policyId, before, selected(selector))
     },
     remove(policyId: string): void {
       const selector = selectors.get(policyId)
       if (!selector) return
+      const before = selected(selector)
       delist(selector)
       choose(selector, emptySet())
       selectors.delete(policyId)
+      listener?.replaced(policyId, before, noMembers)
     },
     /** An entity was added, or these attributes of it were added or removed. True: other lists select it than before. */
     entityPlaced(number: number, changed: readonly string[], isNew: boolean): boolean {
@@ -89,20 +103,27 @@ export function openRoleIndex(population: Population) {
       let hasChanged = isNew && open.size > 0
       const update = (selector: Selector): void => {
         const { roles, semantic, members } = selector
-        const selected = !roles.all && selects(roles, semantic, entity)
-        if (selected === has(members, number)) return // unchanged, or handled before
+        const isSelected = !roles.all && selects(roles, semantic, entity)
+        if (isSelected === has(members, number)) return // unchanged, or handled before
         hasChanged = true
-        if (selected) add(members, number)
+        if (isSelected) add(members, number)
         else remove(members, number)
-        if (selected) link(number, selector)
+        if (isSelected) link(number, selector)
         else unlink(number, selector)
+        listener?.flipped(selector.policyId, number, !isSelected)
       }
+      if (isNew) for (const { policyId } of open) listener?.flipped(policyId, number, false)
       for (const attribute of changed) byAttribute.get(attribute)?.forEach(update)
       if (isNew) byId.get(id)?.forEach(update)
       return hasChanged
     },
+    /** Before the population loses it. */
     entityRemoved(number: number): void {
-      for (const { members } of reverse[number] ?? []) remove(members, number)
+      for (const { policyId, members } of reverse[number] ?? []) {
+        remove(members, number)
+        listener?.flipped(policyId, number, true)
+      }
+      for (const { policyId } of open) listener?.flipped(policyId, number, true)
       reverse[number] = undefined
     },
   }

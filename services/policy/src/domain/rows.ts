@@ -6,6 +6,20 @@ export interface Identity {
   readonly id: string
   readonly attributes: readonly string[]
   readonly isAdmin: boolean
+  /** Absent: the defaults. */
+  readonly settings?: IdentitySettings | undefined
+}
+
+/** What routers know of an identity besides its name. Costs and precedences are those of its terminators. */
+export interface IdentitySettings {
+  /** Until an administrator enables it. A lock that lapses ends sessions, and no change says when it does. */
+  readonly isDisabled: boolean
+  readonly cost: number
+  readonly precedence: string
+  readonly serviceCosts: Readonly<Record<string, number>>
+  readonly servicePrecedences: Readonly<Record<string, string>>
+  /** JSON; empty: none. */
+  readonly appData: string
 }
 
 /** Revisions are equal where what clients see of the entity is equal. */
@@ -13,6 +27,7 @@ export interface Service {
   readonly id: string
   readonly attributes: readonly string[]
   readonly configIds: readonly string[]
+  readonly encryptionRequired: boolean
   readonly revision: string
 }
 
@@ -40,6 +55,8 @@ export interface Config {
   readonly id: string
   readonly typeId: string
   readonly revision: string
+  /** JSON. */
+  readonly data: string
 }
 
 export interface ConfigType {

@@ -4,7 +4,8 @@ import { openPopulation, type Population } from './population.js'
 import type { PostureData } from './posture/posture-data.js'
 import { openRelation, type Relation } from './relation.js'
 import { openRoleIndex, type RoleIndex } from './role-index.js'
-import type { Config, Override, PostureCheck, Service } from './rows.js'
+import type { Config, IdentitySettings, Override, PostureCheck, Service } from './rows.js'
+import { noteFlips, noteMembers, noteRouters, noteScopes, openTouches, type Touches } from './touched.js'
 
 /** All that the engine has in memory. Only mutators.ts changes it. */
 export interface State {
@@ -20,7 +21,11 @@ export interface State {
   readonly identityRouters: Relation
   readonly serviceRouters: Relation
   readonly admins: Bitset
-  readonly contents: Map<string, Pick<Service, 'revision' | 'configIds'>>
+  /** Of the few identities that have any. */
+  readonly settings: Map<string, IdentitySettings>
+  /** Ids of the identities that have a cost or precedence of their own for a service. */
+  readonly serviceSettings: Multimap<string, string>
+  readonly contents: Map<string, Pick<Service, 'revision' | 'configIds' | 'encryptionRequired'>>
   /** Caches what a list shows of a service, as text. */
   readonly serviceTexts: Map<string, string>
   readonly checkContents: Map<string, Pick<PostureCheck, 'revision' | 'check'>>
@@ -34,6 +39,8 @@ export interface State {
   readonly overrides: Map<string, Override>
   readonly identityOverrides: Multimap<string, Override>
   readonly configOverrides: Multimap<string, Override>
+  readonly serviceOverrides: Multimap<string, Override>
+  readonly touches: Touches
 }
 
 export function emptyState(): State {
@@ -41,17 +48,34 @@ export function emptyState(): State {
   const services = openPopulation()
   const routers = openPopulation()
   const checks = openPopulation()
+  const touches = openTouches()
+  const granting = {
+    left: noteMembers(touches, identities),
+    right: noteFlips(services, () => touches.now.services),
+  }
+  const identityRouters = openRelation(identities, routers, {
+    left: noteScopes(touches, identities),
+    right: noteRouters(touches, routers, identities, (policyId) => identityRouters.left.membersOf(policyId)),
+  })
   return {
     identities,
     services,
     routers,
     checks,
-    dial: openRelation(identities, services),
-    bind: openRelation(identities, services),
-    required: openRoleIndex(checks),
-    identityRouters: openRelation(identities, routers),
-    serviceRouters: openRelation(services, routers),
+    dial: openRelation(identities, services, granting),
+    bind: openRelation(identities, services, granting),
+    required: openRoleIndex(
+      checks,
+      noteFlips(checks, () => touches.now.checks),
+    ),
+    identityRouters,
+    serviceRouters: openRelation(services, routers, {
+      left: noteFlips(services, () => touches.now.scopeServices),
+      right: noteFlips(routers, () => touches.now.serviceRouters),
+    }),
     admins: emptySet(),
+    settings: new Map(),
+    serviceSettings: new Map(),
     contents: new Map(),
     serviceTexts: new Map(),
     checkContents: new Map(),
@@ -63,5 +87,7 @@ export function emptyState(): State {
     overrides: new Map(),
     identityOverrides: new Map(),
     configOverrides: new Map(),
+    serviceOverrides: new Map(),
+    touches,
   }
 }

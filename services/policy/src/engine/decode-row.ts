@@ -14,7 +14,7 @@ import type {
 import type { Change } from '@overlay/rpc'
 import { canonicalJson } from '../domain/canonical-json.js'
 import type { PostureData } from '../domain/posture/posture-data.js'
-import type { AccessType, EngineKind, Override, Rows } from '../domain/rows.js'
+import type { AccessType, EngineKind, IdentitySettings, Override, Rows } from '../domain/rows.js'
 
 /** What changes of each kind carry. */
 interface Payloads {
@@ -39,11 +39,17 @@ type Decoders = {
 
 /** A row that is decoded once is decoded equally in every replica. */
 const decoders: Decoders = {
-  identities: (id, { roleAttributes, isAdmin }) => ({ id, attributes: roleAttributes ?? [], isAdmin }),
-  services: (id, { roleAttributes, configs }, revision) => ({
+  identities: (id, identity) => ({
+    id,
+    attributes: identity.roleAttributes ?? [],
+    isAdmin: identity.isAdmin,
+    settings: settingsOf(identity),
+  }),
+  services: (id, { roleAttributes, configs, encryptionRequired }, revision) => ({
     id,
     attributes: roleAttributes ?? [],
     configIds: configs ?? [],
+    encryptionRequired,
     revision: revision(),
   }),
   // a transit router carries no services
@@ -56,7 +62,12 @@ const decoders: Decoders = {
     check,
   }),
   'posture-data': (id, { data, lapsedAt }) => ({ id, data, lapsedAtMs: lapsedAt ? Date.parse(lapsedAt) : 0 }),
-  configs: (id, { configTypeId }, revision) => ({ id, typeId: configTypeId, revision: revision() }),
+  configs: (id, { configTypeId, data }, revision) => ({
+    id,
+    typeId: configTypeId,
+    revision: revision(),
+    data: canonicalJson(data),
+  }),
   'config-types': (id, { name }) => ({ id, name }),
   'service-configs': (id, { identityId, serviceId, configId }) => ({ id, identityId, serviceId, configId }),
   'service-policies': (id, { type, semantic, identityRoles, serviceRoles, postureCheckRoles }) => ({
@@ -79,6 +90,27 @@ const decoders: Decoders = {
     roles: serviceRoles ?? [],
     edgeRouterRoles: edgeRouterRoles ?? [],
   }),
+}
+
+/** Undefined: the defaults. */
+function settingsOf(identity: Partial<Payloads['identities']>): IdentitySettings | undefined {
+  const { serviceHostingCosts, serviceHostingPrecedences, appData, disabledAt, disabledUntil } = identity
+  const settings = {
+    isDisabled: Boolean(disabledAt) && !disabledUntil,
+    cost: identity.defaultHostingCost ?? 0,
+    precedence: identity.defaultHostingPrecedence || 'default',
+    serviceCosts: (serviceHostingCosts ?? {}) as IdentitySettings['serviceCosts'],
+    servicePrecedences: (serviceHostingPrecedences ?? {}) as IdentitySettings['servicePrecedences'],
+    appData: appData && Object.keys(appData).length > 0 ? canonicalJson(appData) : '',
+  }
+  const { isDisabled, cost, precedence, serviceCosts, servicePrecedences } = settings
+  const isDefault =
+    !isDisabled &&
+    cost === 0 &&
+    precedence === 'default' &&
+    settings.appData === '' &&
+    Object.keys(serviceCosts).length + Object.keys(servicePrecedences).length === 0
+  return isDefault ? undefined : settings
 }
 
 export const isEngineKind = (kind: string): kind is EngineKind => kind in decoders

@@ -6,6 +6,7 @@ import { putUnknownCheck } from '../domain/entity-mutators.js'
 import { mutators } from '../domain/mutators.js'
 import type { EngineKind } from '../domain/rows.js'
 import type { State } from '../domain/state.js'
+import { isTouchedKind, touch } from '../domain/touched.js'
 import { decodeRow, isEngineKind } from './decode-row.js'
 
 export interface Listener {
@@ -35,8 +36,11 @@ export function openEngineMemory(
   function write<K extends EngineKind>(kind: K, change: Change, upto: Position): void {
     const { id } = change
     const decoded = decodeRow(kind, change)
-    if (decoded) names.get(kind)?.set(id, decoded.name)
-    else names.get(kind)?.delete(id)
+    const ofKind = names.get(kind)
+    if (decoded && isTouchedKind(kind) && ofKind?.has(id) && ofKind.get(id) !== decoded.name)
+      state.touches.row(kind, id, touch.written)
+    if (decoded) ofKind?.set(id, decoded.name)
+    else ofKind?.delete(id)
     const { put, remove } = mutators[kind]
     listener.changed(decoded ? put(state, decoded.row) : remove(state, id), change, upto)
   }

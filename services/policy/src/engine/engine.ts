@@ -1,4 +1,4 @@
-import type { Positions } from '@overlay/rpc'
+import type { Position, Positions } from '@overlay/rpc'
 import {
   type Bus,
   type ChangeLog,
@@ -12,6 +12,7 @@ import type { Logger } from 'pino'
 import { engineKinds } from '../domain/mutators.js'
 import type { EngineKind } from '../domain/rows.js'
 import { emptyState, type State } from '../domain/state.js'
+import type { Touched } from '../domain/touched.js'
 import { WAIT_MS } from '../limits.js'
 import { isEngineKind } from './decode-row.js'
 import { type EngineMemory, openEngineMemory } from './engine-memory.js'
@@ -31,6 +32,12 @@ export interface Engine extends Waits, AsyncDisposable {
   namesOf(kind: EngineKind): ReadonlyMap<string, string>
   /** Called after each row that is written or removed. */
   onRow(listener: (kind: EngineKind, id: string) => void): Disposable
+  /** The ends of all change logs, from one statement: of two reads, one contains the other. */
+  readHeads(): Promise<Positions>
+  /** False while a schema loads: memory mixes old rows and new ones. */
+  isSettled(): boolean
+  /** Called after each message of a schema, with what it touched, and after each load, with null. */
+  onTouched(listener: (schema: string, upto: Position, touched: Touched | null) => void): Disposable
   /** Called after each message, with the identities whose lists or service-updates times may have changed. */
   onChange(listener: (ids: readonly string[] | 'all') => void): Disposable
   /** The same, with the identities whose lists or grants may have changed. */
@@ -66,6 +73,7 @@ export async function startEngine({
   const listeners = new Set<(ids: readonly string[] | 'all') => void>()
   const grantListeners = new Set<(ids: readonly string[] | 'all') => void>()
   const rowListeners = new Set<(kind: EngineKind, id: string) => void>()
+  const touchListeners = new Set<(schema: string, upto: Position, touched: Touched | null) => void>()
   const notify = (ids: readonly string[] | 'all'): void => {
     for (const listener of listeners) listener(ids)
   }
@@ -87,9 +95,16 @@ export async function startEngine({
     const memory: EngineMemory = openEngineMemory(state, kinds, {
       changed(effect, change, upto) {
         progress.note(schema, effect, change, upto)
+        if (progress.loading.has(schema)) state.touches.take()
         if (isEngineKind(change.kind)) for (const listener of rowListeners) listener(change.kind, change.id)
       },
-      applied: (upto) => progress.advance(schema, upto),
+      applied(upto) {
+        const isLoad = progress.loading.has(schema)
+        progress.advance(schema, upto)
+        const touched = state.touches.take()
+        if (!touched && !isLoad) return
+        for (const listener of touchListeners) listener(schema, upto, isLoad ? null : (touched ?? null))
+      },
       loading: () => progress.beginLoad(schema),
     })
     for (const [kind, ofKind] of memory.names) names.set(kind, ofKind)
@@ -110,6 +125,10 @@ export async function startEngine({
     ...waitsOn(projections, progress, readHeads, waitMs),
     state,
     positions: () => ({ ...progress.positions }),
+    readHeads,
+    isSettled: () =>
+      projections.every(({ schema }) => progress.positions[schema] && !progress.loading.has(schema)),
+    onTouched: (listener) => listening(touchListeners, listener),
     lastChangeAtMs: updates.of,
     namesOf: (kind) => names.get(kind) ?? new Map(),
     onRow: (listener) => listening(rowListeners, listener),

@@ -16,5 +16,5 @@ export const policyMethods = (deps: MethodDeps): Methods<PolicyServiceService> =
   authorize: authorize(deps),
   getPolicyAdvice: getPolicyAdvice(deps),
   watchHeaders: watchHeaders(deps),
-  watchRouterModel: watchRouterModel(),
+  watchRouterModel: watchRouterModel(deps.models),
 })

@@ -1,8 +1,90 @@
-import { Fault, type Methods, type PolicyServiceService } from '@overlay/rpc'
+import type { Methods, PolicyServiceService, RouterModelPart } from '@overlay/rpc'
+import { MODEL_BEAT_MS, QUIET_MS } from '../limits.js'
+import type { FullState, Reached, RouterModels } from '../model/router-models.js'
 
-/** Streams the part of the router data model that follows from policies. */
-export const watchRouterModel = (): Methods<PolicyServiceService>['watchRouterModel'] =>
-  // biome-ignore lint/correctness/useYield: it has nothing to stream yet
-  async function* () {
-    throw new Fault('UNAVAILABLE')
+type Part = RouterModelPart
+/** Parts, and a value at their end. */
+type Sending<T> = AsyncGenerator<Part, T>
+
+/**
+ * Streams what a router may know: a full state, or what has changed since its index; then changes. An empty set moves the
+ * index of a router without changes, so that other replicas can bring it up to date.
+ */
+export const watchRouterModel = (models: RouterModels): Methods<PolicyServiceService>['watchRouterModel'] =>
+  async function* ({ routerId, timeline, index, once }, { signal }) {
+    let sentIndex = index
+    let sentAt = performance.now()
+
+    async function* send(reached: Reached, isFull: boolean, parts: AsyncIterable<Buffer>): Sending<void> {
+      const { checkpoint } = reached
+      const previousIndex = sentIndex
+      const part = (events: Buffer, isLast: boolean): Part => ({
+        isFull,
+        events,
+        isLast,
+        timeline: checkpoint.timeline,
+        index: checkpoint.index,
+        previousIndex,
+      })
+      for (const iterator = parts[Symbol.asyncIterator](); ; ) {
+        const { value, done } = yield* beating(iterator.next())
+        if (done) break
+        yield part(value, false)
+      }
+      signal.throwIfAborted() // the parts may have ended early
+      yield part(nothing, true)
+      sentIndex = checkpoint.index
+      sentAt = performance.now()
+    }
+    async function* sendFull(): Sending<Reached> {
+      yield* beating(models.refresh())
+      const state: FullState = yield* beating(models.full(routerId, signal))
+      yield* send(state, true, state.parts)
+      return state
+    }
+
+    const checkpoint = yield* beating(models.refresh())
+    const moment = once || index === 0 ? undefined : models.resume(routerId, timeline, index)
+    let reached: Reached =
+      moment === undefined ? yield* sendFull() : { moment, checkpoint: { ...checkpoint, index } }
+    let beatAt = performance.now()
+    while (!once && !signal.aborted) {
+      const woken = models.moved.sleep(signal, MODEL_BEAT_MS)
+      const { index, timeline } = models.current() ?? checkpoint
+      const isReplaced = timeline !== reached.checkpoint.timeline
+      const isBehind = !isReplaced && index > reached.checkpoint.index
+      const changes = isBehind ? yield* beating(models.changes(routerId, reached)) : undefined
+      const set = isReplaced ? null : changes
+      if (set === null) reached = yield* sendFull()
+      if (set) reached = set
+      const parts = set?.parts ?? []
+      const isDue = reached.checkpoint.index > sentIndex && performance.now() - sentAt >= QUIET_MS
+      if (parts.length > 0 || isDue) yield* send(reached, false, iterate(parts))
+      else if (performance.now() - beatAt >= MODEL_BEAT_MS) {
+        beatAt = performance.now()
+        yield beat
+      }
+      if (!set) await woken
+    }
   }
+
+const nothing = Buffer.alloc(0)
+const beat: Part = { isFull: false, events: nothing, isLast: false, timeline: '', index: 0, previousIndex: 0 }
+
+async function* iterate(parts: readonly Buffer[]): AsyncGenerator<Buffer, void> {
+  yield* parts
+}
+
+/** Empty parts until the work is done. */
+async function* beating<T>(work: Promise<T>): Sending<T> {
+  const done = work.then((value) => ({ value }))
+  for (;;) {
+    let timer: NodeJS.Timeout | undefined
+    const tick = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), MODEL_BEAT_MS)
+    })
+    const ended = await Promise.race([done, tick]).finally(() => clearTimeout(timer))
+    if (ended) return ended.value
+    yield beat
+  }
+}

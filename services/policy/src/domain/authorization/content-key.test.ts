@@ -10,7 +10,7 @@ test('lists that differ only in the type of a policy have different keys', () =>
   const keyWith = (first: AccessType, second: AccessType): string => {
     const state = emptyState()
     putIdentity(state, { id: 'alice', attributes: [], isAdmin: false })
-    putService(state, { id: 's', attributes: [], configIds: [], revision: '1' })
+    putService(state, { id: 's', attributes: [], configIds: [], encryptionRequired: false, revision: '1' })
     putPostureCheck(state, { id: 'k1', attributes: [], revision: '1', check: sampleCheck })
     for (const [id, type] of [
       ['p1', first],

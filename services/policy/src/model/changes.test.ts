@@ -1,0 +1,233 @@
+import { DataState, DataStateChangeSet, ModelEvent } from '@overlay/channel'
+import type { Position, Positions } from '@overlay/rpc'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { differences } from '../../../../packages/channel/testing/model-contents.js'
+import { openStrictModel } from '../../../../packages/channel/testing/strict-model.js'
+import { naiveModel } from '../../testing/naive-model.js'
+import { emptyWorld, type World } from '../../testing/naive-world.js'
+import { payloadOf } from '../../testing/payloads.js'
+import { type Step, step, stepWorld } from '../../testing/steps.js'
+import { engineKinds } from '../domain/mutators.js'
+import type { EngineKind } from '../domain/rows.js'
+import { emptyState } from '../domain/state.js'
+import { openEngineMemory } from '../engine/engine-memory.js'
+import { changesOf, isAmbiguous } from './changes.js'
+import { type Events, fullState } from './full-state.js'
+import { type Checkpoint, checkpointOf, openJournal } from './journal.js'
+
+const schemaOf = (kind: EngineKind): string =>
+  kind === 'identities' ? 'identity' : kind === 'edge-routers' ? 'sessions' : 'policy'
+const schemas = ['identity', 'policy', 'sessions']
+
+/** What all replicas follow: rows as they are, and a log of each schema. */
+function openOwners() {
+  let world: World = emptyWorld
+  const names = new Map<string, string>()
+  const logs = new Map<string, { kind: EngineKind; id: string; json: Buffer; isUnknown: boolean }[]>(
+    schemas.map((schema) => [schema, []]),
+  )
+  const logOf = (schema: string) => logs.get(schema) ?? []
+  return {
+    logOf,
+    world: () => world,
+    nameOf: (kind: string, id: string) => names.get(`${kind} ${id}`) ?? '',
+    append(change: Step, name: string, isUnknown: boolean): void {
+      const { kind, id, row } = change
+      const isUnreadable = isUnknown && kind === 'posture-checks'
+      const former = world['posture-checks'].get(id)
+      const formerName = world[kind].has(id) ? names.get(`${kind} ${id}`) : undefined
+      world = stepWorld(world, change)
+      if (kind === 'posture-checks' && row && isUnreadable) {
+        const table = new Map(world['posture-checks'])
+        table.set(id, {
+          ...row,
+          attributes: former?.attributes ?? [],
+          check: { ...row.check, typeId: 'unknown' },
+        })
+        world = { ...world, 'posture-checks': table }
+      }
+      names.set(`${kind} ${id}`, isUnreadable ? (formerName ?? '') : name)
+      const json = row ? payloadOf(kind, row as never, name) : Buffer.alloc(0)
+      logOf(schemaOf(kind)).push({ kind, id, json, isUnknown: isUnreadable && row !== null })
+    },
+    heads: (): Positions =>
+      Object.fromEntries(schemas.map((schema) => [schema, { timeline: 't', number: logOf(schema).length }])),
+  }
+}
+
+type Owners = ReturnType<typeof openOwners>
+
+/** The memory of a replica, which follows each schema at its own pace. */
+function openReplica(owners: Owners) {
+  const state = emptyState()
+  const journal = openJournal()
+  let current: Checkpoint = checkpointOf(owners.heads())
+  const positions = new Map<string, number>()
+  const memories = new Map(
+    schemas.map((schema) => {
+      const kinds = engineKinds.filter((kind) => schemaOf(kind) === schema)
+      const applied = (upto: Position): void => {
+        const touched = state.touches.take()
+        if (touched) journal.add(schema, upto, touched)
+      }
+      const listener = { changed: () => undefined, applied, loading: () => undefined }
+      return [schema, openEngineMemory(state, kinds, listener)] as const
+    }),
+  )
+  for (const schema of schemas) journal.restart(schema, { timeline: 't', number: 0 })
+  const apply = (schema: string, count: number): void => {
+    const memory = memories.get(schema)
+    const from = positions.get(schema) ?? 0
+    for (const [at, { isUnknown, ...row }] of owners
+      .logOf(schema)
+      .slice(from, from + count)
+      .entries()) {
+      const number = from + at + 1
+      const change = { ...row, atMs: 0, number }
+      const upto = { timeline: 't', number }
+      if (isUnknown) memory?.unknown?.(change, upto)
+      else memory?.apply([change], upto)
+      positions.set(schema, number)
+    }
+  }
+  const names = new Map([...memories.values()].flatMap((memory) => [...memory.names]))
+  return {
+    state,
+    journal,
+    namesOf: (kind: EngineKind) => names.get(kind) ?? new Map<string, string>(),
+    apply,
+    current: () => current,
+    /** Reads the heads; `later` happens before memory has caught up. */
+    refresh(later: () => void): void {
+      const checkpoint = journal.note(owners.heads())
+      later()
+      for (const schema of schemas) apply(schema, checkpoint.heads[schema]?.number ?? 0)
+      current = checkpoint
+    },
+  }
+}
+
+const letter = fc.constantFrom('x', 'y')
+const change = fc.record({
+  type: fc.constant('change' as const),
+  step,
+  name: letter,
+  isUnknown: fc.boolean(),
+})
+const pace = fc.record({ schema: fc.constantFrom(...schemas), count: fc.integer({ min: 0, max: 3 }) })
+const action = fc.oneof(
+  { weight: 6, arbitrary: change },
+  {
+    weight: 1,
+    arbitrary: fc.record({ type: fc.constant('pace' as const), at: fc.integer({ min: 0, max: 1 }), pace }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ type: fc.constant('read' as const), at: fc.integer({ min: 0, max: 1 }) }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      type: fc.constant('sync' as const),
+      later: fc.array(change, { maxLength: 2 }),
+      paces: fc.array(pace, { maxLength: 2 }),
+      meanwhile: fc.array(change, { maxLength: 2 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ type: fc.constant('move' as const), at: fc.integer({ min: 0, max: 1 }) }),
+  },
+)
+
+test('a router that gets these states and sets, from any replica, never breaks a rule and ends with what it ought to know', () => {
+  let resumed = 0
+  fc.assert(
+    fc.property(fc.array(action, { minLength: 5, maxLength: 60, size: 'max' }), (actions) => {
+      const owners = openOwners()
+      const replicas = [openReplica(owners), openReplica(owners)]
+      const violations: string[] = []
+      const model = openStrictModel((violation) => violations.push(violation))
+      const routerId = 'r1'
+      let at = 0
+      let reached: { index: number; moment: number } | undefined
+      const replica = () => replicas[at] as ReturnType<typeof openReplica>
+      const append = ({ step, name, isUnknown }: { step: Step; name: string; isUnknown: boolean }) =>
+        owners.append(step, name, isUnknown)
+
+      /** The events, while memory moves on. */
+      const collect = (events: Events, meanwhile: () => void): ModelEvent[] => {
+        const list: ModelEvent[] = []
+        for (const event of events) {
+          if (list.length === 1) meanwhile()
+          if (event) list.push(ModelEvent.decode(ModelEvent.encode(event).finish()))
+        }
+        return list
+      }
+      const sync = (later: () => void, meanwhile: () => void): void => {
+        replica().refresh(later)
+        const { index, timeline } = replica().current()
+        if (reached && index <= reached.index) return
+        const moment = replica().journal.now()
+        const touched = reached && replica().journal.since(reached.moment)
+        const changes = touched ? changesOf(replica(), routerId, touched) : 'too much'
+        if (changes === 'too much') {
+          const events = collect(fullState(replica(), routerId), meanwhile)
+          model.replace(DataState.fromPartial({ events, endIndex: BigInt(index), timelineId: timeline }))
+          reached = { index, moment }
+          return
+        }
+        const set = {
+          changes: changes ? collect(changes, meanwhile) : [],
+          index: BigInt(index),
+          previousIndex: BigInt(reached?.index ?? 0),
+        }
+        model.apply(DataStateChangeSet.fromPartial(set))
+        reached = { index, moment }
+      }
+      const move = (to: number): void => {
+        at = to
+        if (!reached) return
+        replica().refresh(() => undefined)
+        const { journal, state, current } = replica()
+        const moment = journal.momentOf(current().timeline, reached.index)
+        const touched = moment === undefined ? undefined : journal.since(moment)
+        const isKnown =
+          touched && !isAmbiguous(state, routerId, touched) && !touched.rows['edge-routers'].has(routerId)
+        if (isKnown) resumed++
+        reached = isKnown && moment !== undefined ? { index: reached.index, moment } : undefined
+      }
+
+      for (const one of actions) {
+        if (one.type === 'change') append(one)
+        else if (one.type === 'pace') replicas[one.at]?.apply(one.pace.schema, one.pace.count)
+        else if (one.type === 'read') replicas[one.at]?.refresh(() => undefined)
+        else if (one.type === 'move') move(one.at)
+        else {
+          const advance = () => {
+            for (const { schema, count } of one.paces) replica().apply(schema, count)
+          }
+          const later = () => {
+            one.later.forEach(append)
+            advance()
+          }
+          const meanwhile = () => {
+            one.meanwhile.forEach(append)
+            advance()
+          }
+          sync(later, meanwhile)
+        }
+        expect(violations).toEqual([])
+      }
+      sync(
+        () => undefined,
+        () => undefined,
+      )
+      expect(violations).toEqual([])
+      expect(differences(naiveModel(owners.world(), routerId, owners.nameOf), model.contents)).toEqual([])
+    }),
+    { numRuns: 500, endOnFailure: !process.env.SHRINK },
+  )
+  expect(resumed).toBeGreaterThan(10)
+})
