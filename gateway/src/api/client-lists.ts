@@ -99,9 +99,14 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
   return {
     'GET /services/{id}/edge-routers': {
       query: paging,
+      headers: [
+        { name: SESSION_TOKEN, type: 'string', description: 'The token of a session, which must exist' },
+      ],
       response: { data: routersOfService, envelope: 'listServiceEdgeRoutersEnvelope' },
       handle: async (c, { id }) => {
         const { identityId } = sessionOf(c)
+        const [token] = [c.env.incoming.headers[SESSION_TOKEN] ?? []].flat()
+        if (token) await services.sessions.checkSessionToken({ token, serviceId: id }, callContext(c))
         await get({ ref: { kind: 'services', id }, perspective: undefined }, callContext(c)) // 404 where it is not visible
         const pairs = [{ identityId, serviceId: id }]
         const { routers } = await services.policy.getCommonRouters({ pairs }, callContext(c))
@@ -122,6 +127,9 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
     },
   }
 }
+
+/** wire: SDKs look in this way whether a session with a signed token still exists, and which routers serve it. */
+const SESSION_TOKEN = 'session-token'
 
 const routersOfService = named(
   'serviceEdgeRouters',

@@ -1,3 +1,4 @@
+import { Fault } from '@overlay/rpc'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { ADMIN, ALICE } from '../../testing/fakes.js'
 import { startGateway, type TestGateway } from '../../testing/gateway.js'
@@ -56,6 +57,29 @@ test('a client lists the routers that its policies give it, an admin all', async
     ...request,
     within: { roles: [{ roles: ['#all'] }] },
   })
+})
+
+test('routers of a service are listed for a session only while its token is accepted', async () => {
+  gateway.fakes.instead.set('policy.getCommonRouters', async () => ({ routers: [{ ids: [] }] }))
+  gateway.fakes.instead.set('sessions.describeRouters', async () => ({ json: [] }))
+  const path = `${C}/services/wiki/edge-routers`
+  const statusWith = async (headers: Record<string, string>) =>
+    (await gateway.request(path, { token: ALICE, headers })).status
+  expect(await statusWith({})).toBe(200)
+  const asked = () => gateway.fakes.calls.filter(({ method }) => method === 'sessions.checkSessionToken')
+  expect(asked()).toHaveLength(0)
+  gateway.fakes.instead.set('sessions.checkSessionToken', async () => ({}))
+  expect(await statusWith({ 'session-token': 'eyJ' })).toBe(200)
+  expect(asked()).toMatchObject([{ request: { token: 'eyJ', serviceId: 'wiki' } }])
+  for (const [code, status] of [
+    ['UNAUTHORIZED', 401],
+    ['NOT_FOUND', 404],
+  ] as const) {
+    gateway.fakes.instead.set('sessions.checkSessionToken', async () => {
+      throw new Fault(code)
+    })
+    expect(await statusWith({ 'session-token': 'eyJ' })).toBe(status)
+  }
 })
 
 test('the path of a session is in order', async () => {

@@ -92,6 +92,8 @@ export interface Endpoint {
   readonly handle: (c: RequestContext, params: Params, body: never) => Answer
   readonly body?: BodySpec
   readonly query?: readonly Parameter[]
+  /** For the served documents. */
+  readonly headers?: readonly Parameter[]
   /** Content types other than JSON: `Accept` is then not checked. */
   readonly produces?: readonly string[]
   /** For the served documents. */

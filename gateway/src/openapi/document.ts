@@ -41,17 +41,19 @@ const headOf = ({ operationId, summary, tag, access }: Omit<Described, 'body' | 
 })
 
 const parametersOf = (
-  { pathParameters, query }: Pick<Described, 'pathParameters' | 'query'>,
+  { pathParameters, query, headers }: Pick<Described, 'pathParameters' | 'query' | 'headers'>,
   typed: (type: object) => object,
 ) => [
   ...pathParameters.map((name) => ({ name, in: 'path', required: true, ...typed({ type: 'string' }) })),
-  ...query.map((parameter) => ({
-    name: parameter.name,
-    in: 'query',
-    description: parameter.description,
-    ...(parameter.required && { required: true }),
-    ...typed(typeOf(parameter)),
-  })),
+  ...Object.entries({ query, header: headers }).flatMap(([place, parameters]) =>
+    parameters.map((parameter) => ({
+      name: parameter.name,
+      in: place,
+      description: parameter.description,
+      ...(parameter.required && { required: true }),
+      ...typed(typeOf(parameter)),
+    })),
+  ),
 ]
 
 const JSON_TYPE = 'application/json'

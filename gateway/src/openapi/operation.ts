@@ -21,6 +21,7 @@ export interface Described {
   readonly access: Access
   readonly pathParameters: readonly string[]
   readonly query: readonly Parameter[]
+  readonly headers: readonly Parameter[]
   readonly body: BodySpec | undefined
   readonly status: number
   /** The media types of a successful answer, each with its schema. */
@@ -47,7 +48,7 @@ export function describe({ operations, handlers }: MountedApi): Described[] {
   return Object.entries(operations).map(([operation, access]) => {
     const [method = '', path = ''] = operation.split(' ')
     const endpoint = asEndpoint(handlers[operation] ?? missing(operation))
-    const { query = [], body, response } = endpoint
+    const { query = [], headers = [], body, response } = endpoint
     const words = path.split('/').filter((part) => part !== '' && !part.startsWith('{'))
     return {
       method: method.toLowerCase(),
@@ -58,6 +59,7 @@ export function describe({ operations, handlers }: MountedApi): Described[] {
       access,
       pathParameters: [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name),
       query,
+      headers,
       body,
       status: response?.status ?? 200,
       answers: answersOf(endpoint),

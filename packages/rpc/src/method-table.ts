@@ -220,6 +220,7 @@ const table: Readonly<Partial<Record<PeerName, readonly Row[]>>> = {
     }),
     ...rows(SessionsServiceService, {
       createSession: { callers: gateway, retryable }, // repeated, it finds the first one
+      checkSessionToken: { callers: gateway, retryable },
       reEnrollEdgeRouter: { callers: gateway },
       admitRouter: { callers: ['pki'] },
       claimRouterHosts: { callers: ['pki'], retryable },

@@ -1,5 +1,6 @@
 import type { Methods, SessionsServiceService } from '@overlay/rpc'
 import { validate } from '../validation/validate.js'
+import { checkSessionToken } from './check-session-token.js'
 import { createSession } from './create-session.js'
 import { inspect } from './inspect.js'
 import type { Deps } from './method-deps.js'
@@ -9,6 +10,7 @@ import { watchEvents } from './watch-events.js'
 /** All methods of the service. */
 export const sessionsMethods = (deps: Deps): Methods<SessionsServiceService> => ({
   ...routerMethods(deps),
+  checkSessionToken: checkSessionToken(deps),
   createSession: createSession(deps),
   inspect: inspect(deps),
   watchEvents: watchEvents(deps),

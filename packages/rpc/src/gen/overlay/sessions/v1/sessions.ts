@@ -116,6 +116,14 @@ export interface CreateSessionRequest {
   hasAccessToken: boolean;
 }
 
+export interface CheckSessionTokenRequest {
+  token: string;
+  serviceId: string;
+}
+
+export interface CheckSessionTokenResponse {
+}
+
 export interface AdmitRouterRequest {
   routerId: string;
   enrollmentId: string;
@@ -534,6 +542,147 @@ export const CreateSessionRequest: MessageFns<CreateSessionRequest> = {
       ? Position.fromPartial(object.apiSessionAt)
       : undefined;
     message.hasAccessToken = object.hasAccessToken ?? false;
+    return message;
+  },
+};
+
+function createBaseCheckSessionTokenRequest(): CheckSessionTokenRequest {
+  return { token: "", serviceId: "" };
+}
+
+export const CheckSessionTokenRequest: MessageFns<CheckSessionTokenRequest> = {
+  encode(message: CheckSessionTokenRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.token !== "") {
+      writer.uint32(10).string(message.token);
+    }
+    if (message.serviceId !== "") {
+      writer.uint32(18).string(message.serviceId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CheckSessionTokenRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCheckSessionTokenRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.token = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serviceId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): CheckSessionTokenRequest {
+    return {
+      token: isSet(object.token) ? globalThis.String(object.token) : "",
+      serviceId: isSet(object.serviceId)
+        ? globalThis.String(object.serviceId)
+        : isSet(object.service_id)
+        ? globalThis.String(object.service_id)
+        : "",
+    };
+  },
+
+  toJSON(message: CheckSessionTokenRequest): unknown {
+    const obj: any = {};
+    if (message.token !== "") {
+      obj.token = message.token;
+    }
+    if (message.serviceId !== "") {
+      obj.serviceId = message.serviceId;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<CheckSessionTokenRequest>, I>>(base?: I): CheckSessionTokenRequest {
+    return CheckSessionTokenRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CheckSessionTokenRequest>, I>>(object: I): CheckSessionTokenRequest {
+    const message = createBaseCheckSessionTokenRequest();
+    message.token = object.token ?? "";
+    message.serviceId = object.serviceId ?? "";
+    return message;
+  },
+};
+
+function createBaseCheckSessionTokenResponse(): CheckSessionTokenResponse {
+  return {};
+}
+
+export const CheckSessionTokenResponse: MessageFns<CheckSessionTokenResponse> = {
+  encode(_: CheckSessionTokenResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CheckSessionTokenResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCheckSessionTokenResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): CheckSessionTokenResponse {
+    return {};
+  },
+
+  toJSON(_: CheckSessionTokenResponse): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<CheckSessionTokenResponse>, I>>(base?: I): CheckSessionTokenResponse {
+    return CheckSessionTokenResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<CheckSessionTokenResponse>, I>>(_: I): CheckSessionTokenResponse {
+    const message = createBaseCheckSessionTokenResponse();
     return message;
   },
 };
@@ -1855,6 +2004,21 @@ export const SessionsServiceService = {
     responseSerialize: (value: Entity): Buffer => Buffer.from(Entity.encode(value).finish()),
     responseDeserialize: (value: Buffer): Entity => Entity.decode(value),
   },
+  /**
+   * Fails unless the token is that of a session of the caller for the service. A signed token must also be valid for half
+   * of its life: holders of others create the session again, which answers a new token.
+   */
+  checkSessionToken: {
+    path: "/overlay.sessions.v1.SessionsService/CheckSessionToken" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: CheckSessionTokenRequest): Buffer =>
+      Buffer.from(CheckSessionTokenRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): CheckSessionTokenRequest => CheckSessionTokenRequest.decode(value),
+    responseSerialize: (value: CheckSessionTokenResponse): Buffer =>
+      Buffer.from(CheckSessionTokenResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): CheckSessionTokenResponse => CheckSessionTokenResponse.decode(value),
+  },
   reEnrollEdgeRouter: {
     path: "/overlay.sessions.v1.SessionsService/ReEnrollEdgeRouter" as const,
     requestStream: false as const,
@@ -1953,6 +2117,11 @@ export const SessionsServiceService = {
 
 export interface SessionsServiceServer extends UntypedServiceImplementation {
   createSession: handleUnaryCall<CreateSessionRequest, Entity>;
+  /**
+   * Fails unless the token is that of a session of the caller for the service. A signed token must also be valid for half
+   * of its life: holders of others create the session again, which answers a new token.
+   */
+  checkSessionToken: handleUnaryCall<CheckSessionTokenRequest, CheckSessionTokenResponse>;
   reEnrollEdgeRouter: handleUnaryCall<EntityRef, Written>;
   /** Stores the certificate of a router that has redeemed its enrollment. */
   admitRouter: handleUnaryCall<AdmitRouterRequest, Written>;
@@ -1987,6 +2156,25 @@ export interface SessionsServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: Entity) => void,
+  ): ClientUnaryCall;
+  /**
+   * Fails unless the token is that of a session of the caller for the service. A signed token must also be valid for half
+   * of its life: holders of others create the session again, which answers a new token.
+   */
+  checkSessionToken(
+    request: CheckSessionTokenRequest,
+    callback: (error: ServiceError | null, response: CheckSessionTokenResponse) => void,
+  ): ClientUnaryCall;
+  checkSessionToken(
+    request: CheckSessionTokenRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: CheckSessionTokenResponse) => void,
+  ): ClientUnaryCall;
+  checkSessionToken(
+    request: CheckSessionTokenRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: CheckSessionTokenResponse) => void,
   ): ClientUnaryCall;
   reEnrollEdgeRouter(
     request: EntityRef,
