@@ -197,8 +197,10 @@ export const FULL_MODELS_AT_ONCE = 8
 export const FULL_MODEL_SILENCE_MS = 30_000
 /** Milliseconds for a router to receive a full state. It then loses its channel, because others wait. */
 export const FULL_MODEL_MS = 120_000
-/** Milliseconds between two full states of one router. */
+/** Milliseconds in which a router receives FULL_MODELS_IN_A_ROW full states at most. */
 export const FULL_MODEL_REPEAT_MS = 10_000
+/** One may be of a subscription that the router has replaced meanwhile. */
+export const FULL_MODELS_IN_A_ROW = 2
 /** Subscriptions of one router within SUBSCRIPTIONS_WITHIN_MS. Real ones come every five minutes, and after a loss. */
 export const MOST_SUBSCRIPTIONS = 30
 export const SUBSCRIPTIONS_WITHIN_MS = 60_000

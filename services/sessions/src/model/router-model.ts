@@ -40,9 +40,11 @@ interface Known {
 }
 
 interface Subscription {
-  readonly id: string
-  readonly stop: AbortController
+  id: string
   expiry: NodeJS.Timeout
+  readonly stop: AbortController
+  /** A full state is on its way, and not being sent yet. */
+  awaitsFullState: boolean
 }
 
 /**
@@ -74,11 +76,13 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
   function start(id: string, seconds: number, known: Known | undefined): void {
     end()
     const stop = new AbortController()
-    current = { id, stop, expiry: setTimeout(expire, seconds * 1000) }
+    const expiry = setTimeout(expire, seconds * 1000)
+    const subscription: Subscription = { id, expiry, stop, awaitsFullState: !known }
+    current = subscription
     metrics.routerSubscriptions.inc()
     isSynced = false
     sync.started(router, 'model')
-    void run(id, stop.signal, known)
+    void run(subscription, known)
   }
   function synced(): void {
     if (!isSynced) sync.done(router, 'model')
@@ -86,22 +90,24 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
   }
 
   /** Sends what the router lacks, and then each change, until the signal is aborted. */
-  async function run(id: string, signal: AbortSignal, known: Known | undefined): Promise<void> {
+  async function run(subscription: Subscription, known: Known | undefined): Promise<void> {
+    const { signal } = subscription.stop
     let has = known
     await reconnect({
       ...MODEL_PAUSES,
       signal,
       async connect({ works }) {
-        has ??= await sendFullState(id, signal)
+        has ??= await sendFullState(subscription, signal)
         works()
-        if (await follow(has, id, signal, works)) has = undefined
+        if (await follow(has, subscription, signal, works)) has = undefined
         else throw new Error('policy has ended the changes of a router')
       },
       onOutage: (err) => log.warn({ err, routerId }, 'data model of a router not sent, trying again'),
     })
   }
 
-  async function sendFullState(id: string, signal: AbortSignal): Promise<Known> {
+  async function sendFullState(subscription: Subscription, signal: AbortSignal): Promise<Known> {
+    subscription.awaitsFullState = true
     await keys.loaded
     signal.throwIfAborted()
     await turnOf(routerId, signal)
@@ -111,8 +117,9 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
       let state: FullState | undefined
       const limit = setTimeout(() => channel.close('the peer does not read'), FULL_MODEL_MS)
       const compose = () => {
+        subscription.awaitsFullState = false
         state = { model, own: own(), timelineId: `${model.timeline}.${keys.version()}` }
-        return count('full', fullState(state, id))
+        return count('full', fullState(state, subscription.id))
       }
       await channel.sendLarge(compose).finally(() => clearTimeout(limit))
       const known = { timeline: model.timeline, index: model.index }
@@ -124,7 +131,12 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
   }
 
   /** Returns true when the router needs a full state. */
-  async function follow(has: Known, id: string, signal: AbortSignal, works: () => void): Promise<boolean> {
+  async function follow(
+    has: Known,
+    subscription: Subscription,
+    signal: AbortSignal,
+    works: () => void,
+  ): Promise<boolean> {
     const open = (limit: AbortSignal): AsyncIterable<RouterModelPart> =>
       policy.watchRouterModel({ routerId, ...has, once: false }, ownContext(limit))
     let parts: Uint8Array[] = []
@@ -133,7 +145,7 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
       if (isFull) return true
       if (events.length > 0) parts.push(events)
       if (isLast && index > has.index) {
-        const set = changeSet(parts, index, has.index, id)
+        const set = changeSet(parts, index, has.index, subscription.id)
         parts = []
         await channel.sendLarge(() => count('changes', set))
         has.index = index
@@ -159,12 +171,15 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
       const { subscriptionId, subscriptionDurationSeconds, renew } = request
       const { least, most } = SUBSCRIPTION_SECONDS
       const seconds = Math.min(Math.max(subscriptionDurationSeconds, least), most)
-      if (renew && current?.id === subscriptionId) {
+      const isRenewed = renew && current?.id === subscriptionId
+      const known = isRenewed ? undefined : knownOf(request)
+      // routers of 1.7 subscribe twice when they connect: one full state answers both
+      if (current && (isRenewed || (!known && current.awaitsFullState))) {
         clearTimeout(current.expiry)
+        current.id = subscriptionId
         current.expiry = setTimeout(expire, seconds * 1000)
         return
       }
-      const known = knownOf(request)
       // at once: policy may need time
       channel.sendLarge(() => count('keys', syntheticSet(own()))).catch(() => undefined) // closed
       start(subscriptionId, seconds, known)

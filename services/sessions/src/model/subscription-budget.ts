@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import {
   FULL_MODEL_REPEAT_MS,
+  FULL_MODELS_IN_A_ROW,
   MOST_SUBSCRIBERS,
   MOST_SUBSCRIPTIONS,
   SUBSCRIPTIONS_WITHIN_MS,
@@ -26,7 +27,7 @@ export function openSubscriptionBudget({
   now = () => performance.now(),
 }: BudgetOptions = {}): SubscriptionBudget {
   const times = new LRUCache<string, readonly number[]>({ max: MOST_SUBSCRIBERS })
-  const fullAt = new LRUCache<string, number>({ max: MOST_SUBSCRIBERS })
+  const fullTimes = new LRUCache<string, readonly number[]>({ max: MOST_SUBSCRIBERS })
   return {
     take(routerId) {
       const recent = (times.get(routerId) ?? []).filter((at) => at > now() - SUBSCRIPTIONS_WITHIN_MS)
@@ -35,10 +36,12 @@ export function openSubscriptionBudget({
       return true
     },
     async turnOf(routerId, signal) {
-      const last = fullAt.get(routerId)
-      if (last !== undefined) await delay(Math.max(0, last + repeatMs - now()), undefined, { signal })
+      const recent = fullTimes.get(routerId) ?? []
+      const [first] = recent
+      if (first !== undefined && recent.length === FULL_MODELS_IN_A_ROW)
+        await delay(Math.max(0, first + repeatMs - now()), undefined, { signal })
       signal.throwIfAborted()
-      fullAt.set(routerId, now())
+      fullTimes.set(routerId, [...recent, now()].slice(-FULL_MODELS_IN_A_ROW))
     },
   }
 }
