@@ -65,6 +65,10 @@ export const edgeType = {
   createCircuitV2Response: 20219,
   createTunnelCircuitV2: 20220,
   createTunnelCircuitV2Response: 20221,
+  /** No body. Headers: circuitRequestHeader. */
+  createCircuitV3: 20222,
+  /** No body. Headers: circuitResponseHeader. */
+  createCircuitV3Response: 20223,
   enrollmentCerts: 20301,
   extendRouter: 20302,
   extendRouterVerify: 20303,
@@ -103,7 +107,7 @@ export const modelType = {
 
 // The same keys have other meanings on other types.
 
-/** Headers of edgeType.createCircuitV2. */
+/** Headers of edgeType.createCircuitV2 and edgeType.createCircuitV3. */
 export const circuitRequestHeader = {
   /** Map from uint32 to bytes. */
   peerData: 10,
@@ -112,9 +116,13 @@ export const circuitRequestHeader = {
   fingerprints: 12,
   terminatorInstanceId: 13,
   apiSessionToken: 14,
+  // of createCircuitV3
+  identityId: 15,
+  serviceId: 16,
+  circuitId: 17,
 } as const
 
-/** Headers of edgeType.createCircuitV2Response. */
+/** Headers of edgeType.createCircuitV2Response and edgeType.createCircuitV3Response. */
 export const circuitResponseHeader = {
   /** Map from uint32 to bytes. */
   peerData: 10,

@@ -38,9 +38,8 @@ export interface ControlCore {
 
 /** The services that the concerns call and follow, and what they use of this one. */
 export interface ControlOwners
-  extends Pick<AccessDeps, 'grantWatch' | 'heads' | 'policyHead' | 'tokens'>,
-    Pick<TerminatorDeps, 'deleteRouter'>,
-    Pick<TunnelOptions, 'createSession'> {
+  extends Pick<AccessDeps, 'createSession' | 'grantWatch' | 'heads' | 'policyHead' | 'tokens'>,
+    Pick<TerminatorDeps, 'deleteRouter'> {
   readonly identity: AccessDeps['identity'] & { readonly calls: TunnelOptions['identity'] }
   readonly policy: TunnelOptions['policy'] & { readonly calls: AccessDeps['policy'] & ModelDeps['policy'] }
   readonly pki: ModelDeps['pki']
@@ -60,7 +59,7 @@ export async function openTraffic(core: ControlCore, owners: ControlOwners): Pro
   const { identity, policy, pki } = owners
   const access = await accessConcern({ ...core, ...owners, policy: policy.calls })
   const model = await modelConcern({ ...core, policy: policy.calls, pki, access })
-  const { checkAccess } = access
+  const { checkAccess, checkDial } = access
   const terminators = terminatorsConcern({
     ...core,
     ...owners,
@@ -69,12 +68,11 @@ export async function openTraffic(core: ControlCore, owners: ControlOwners): Pro
     endCircuits: (ids) => circuits.endOfTerminators(ids),
   })
   const { pool } = terminators
-  const circuits = circuitsConcern({ ...core, ...owners, db: changeLog.db, pool, checkAccess })
+  const circuits = circuitsConcern({ ...core, ...owners, db: changeLog.db, pool, checkAccess, checkDial })
   const tunnel = tunnelConcern({
     ...core,
     ...owners,
     ...access,
-    db: changeLog.db,
     identity: identity.calls,
     terminators,
     circuits,

@@ -279,6 +279,9 @@ export const SWEEP_PAGE = 4000
 /** Sessions that end in the transaction of a consumer. The sweep ends the others. */
 export const ENDED_AT_ONCE = 500
 
+/** Milliseconds for a call in the name of a router or its client. */
+export const FIND_SESSION_MS = 10_000
+
 // Circuits
 /** Milliseconds for all routers of a path. Above the 5 s that the last one gives the host. */
 export const OPEN_ROUTE_MS = 10_000
@@ -406,8 +409,6 @@ export const REMOVAL_PAGE = 500
 export const TERMINATOR_SERVICE_MS = 2000
 
 // Routers that are identities
-/** Milliseconds for a call in the name of a router. */
-export const TUNNEL_CALL_MS = 10_000
 /** Seconds before the end of its API session at which a router requests another one. */
 export const REFRESH_MARGIN_SECONDS = 10
 /** Bytes of the token with which a router polls its services. Ours have 32. */

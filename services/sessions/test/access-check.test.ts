@@ -3,11 +3,12 @@ import {
   ApiSessionHeartbeat,
   ApiSessionRemoved,
   ConnectEvents,
+  edgeErrorCode,
   edgeType,
   SessionRemoved,
   ValidateSessionsRequest,
 } from '@overlay/channel'
-import { type CredentialsPushed, ownContext } from '@overlay/rpc'
+import { type CredentialsPushed, Fault, ownContext } from '@overlay/rpc'
 import { noBus } from '@overlay/store/change-log'
 import { newId } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
@@ -37,16 +38,12 @@ afterAll(() => store[Symbol.asyncDispose]())
 
 async function startReplica(
   common: Readonly<Record<string, readonly string[]>> = {},
-  onReport?: TestAccessOptions['onReport'],
-  grants?: TestAccessOptions['grants'],
-  presence?: TestAccessOptions['presence'],
+  more: Partial<Pick<TestAccessOptions, 'onReport' | 'grants' | 'presence' | 'createSession'>> = {},
 ) {
   const identity = fakeIdentity()
   const commonRouters = (identityId: string, serviceId: string) => common[`${identityId} ${serviceId}`] ?? []
   const access = await startAccess(store.changeLog, {
-    ...{ bus: noBus, identity, commonRouters, onReport },
-    ...(grants && { grants }),
-    ...(presence && { presence }),
+    ...{ bus: noBus, identity, commonRouters, ...more },
   })
   return { identity, access, [Symbol.asyncDispose]: () => access[Symbol.asyncDispose]() }
 }
@@ -72,7 +69,7 @@ test('only routers that evaluate devices carry a session whose device is evaluat
     onChange: () => ({ [Symbol.dispose]: () => undefined }),
   }
   const common = { 'dora wiki': ['r1', 'r2', 'r3', 'r4'] }
-  await using replica = await startReplica(common, undefined, undefined, presence)
+  await using replica = await startReplica(common, { presence })
   const { id } = replica.identity.bearer('dora', { id: '1', token: 'eyJ.1' })
   const { id: sessionId, token } = await makeSession(id, 'dora')
   const use = (routerId: string) =>
@@ -314,6 +311,47 @@ const heartbeat = (...tokens: string[]) => ({
 const removedOf = (router: TestRouter): string[] =>
   router.ofType(edgeType.apiSessionRemoved).flatMap(({ body }) => ApiSessionRemoved.decode(body).tokens)
 
+test('a client that dials without a session needs its access token, its certificate, and what a session needs', async () => {
+  let grants = 0
+  await using replica = await startReplica(
+    { 'erin wiki': ['r1'] },
+    {
+      async createSession({ serviceId, type, hasAccessToken }, { caller }) {
+        grants++
+        if (serviceId !== 'wiki' || !hasAccessToken) throw new Fault('NOT_FOUND')
+        await store.changeLog.db.query(sql`
+        insert into session (id, token, type, api_session_id, service_id, identity_id)
+        values (${newId('cuid')}, ${randomUUID()}, ${type}, ${caller.apiSessionId}, 'wiki', ${caller.identityId})`)
+        return { json: Buffer.alloc(0) }
+      },
+    },
+  )
+  const { checkDial } = replica.access.concern
+  const { id } = replica.identity.bearer('erin', { id: '9', token: 'eyJ.of.erin' })
+  const { token: legacy } = replica.identity.login('erin', 'one')
+  const claimed = { routerId: 'r1', accessToken: 'eyJ.of.erin', identityId: 'erin', serviceId: 'wiki' }
+  const dial = (members: object) => checkDial({ ...claimed, fingerprints: ['one'], ...members })
+  const granted = await dial({})
+  expect(granted).toMatchObject({ apiSessionId: id, identityId: 'erin', serviceId: 'wiki' })
+  expect(await dial({})).toEqual(granted)
+  expect(grants).toBe(1)
+  const codes = [
+    { accessToken: '' },
+    { accessToken: 'eyJ.forged' },
+    { accessToken: legacy },
+    { identityId: 'frank' },
+    { fingerprints: ['two'] },
+    { serviceId: 'blog' },
+    { routerId: 'r2' },
+  ].map((members) => dial(members).catch((err: { code: number }) => err.code))
+  const { invalidApiSession, invalidService, invalidEdgeRouter } = edgeErrorCode
+  expect(await Promise.all(codes)).toEqual([
+    ...Array.from({ length: 5 }, () => invalidApiSession),
+    invalidService,
+    invalidEdgeRouter,
+  ])
+})
+
 test('a heartbeat keeps API sessions, connects their identities, and ends unknown tokens', async () => {
   const router = testRouter()
   const name = randomUUID()
@@ -346,7 +384,7 @@ const connects = (fullState: boolean, events: Readonly<Record<string, boolean>>)
 
 test('identities that a router reports as connected are, until it reports that they have left', async () => {
   const grants = fakeGrants((identityId) => (identityId === 'mallory' ? ['r2'] : ['r1']))
-  await using replica = await startReplica({}, undefined, grants)
+  await using replica = await startReplica({}, { grants })
   const router = testRouter('r1')
   const { access, identity } = replica
   const logins = ['alice', 'bob', 'mallory'].map((name) => identity.login(name, 'one'))
@@ -375,10 +413,15 @@ test('identities that a router reports as connected are, until it reports that t
 
 test('connections that identity does not take are reported again, and uses are marked all the same', async () => {
   let reports = 0
-  await using replica = await startReplica({}, async () => {
-    reports += 1
-    if (reports === 1) throw new Error('identity is away')
-  })
+  await using replica = await startReplica(
+    {},
+    {
+      async onReport() {
+        reports += 1
+        if (reports === 1) throw new Error('identity is away')
+      },
+    },
+  )
   const { id, token } = replica.identity.login('alice')
   await replica.access.receive(testRouter(), heartbeat(token))
   while (replica.access.connected.length === 0) await new Promise(setImmediate)

@@ -262,6 +262,7 @@ export interface TestAccessOptions {
   /** Called with each report to identity. */
   readonly onReport?: (() => Promise<void>) | undefined
   readonly grants?: ReturnType<typeof fakeGrants>
+  readonly createSession?: AccessDeps['createSession']
   readonly presence?: AccessDeps['presence']
 }
 
@@ -312,6 +313,7 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
     },
     heads: async () => ({}),
     gatherMs: 20,
+    createSession: options.createSession ?? (() => Promise.reject(new Fault('NOT_FOUND'))),
     controllerId: 'c1',
     events: { emit: (event) => void events.push(event) },
   })

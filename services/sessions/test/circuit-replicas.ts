@@ -130,6 +130,11 @@ export async function startNetwork(): Promise<Network> {
         services: { find: async (id) => services.get(id) },
         pool,
         checkAccess,
+        async checkDial({ accessToken, identityId, serviceId }) {
+          if (accessToken !== `access of ${identityId}`)
+            throw new AccessRefused(edgeErrorCode.invalidApiSession, 'invalid api session')
+          return { sessionId: 's1', apiSessionId: 'a', identityId, serviceId }
+        },
         events: { emit: (event) => void events.push(event) },
       })
       opened.push(concern)

@@ -266,6 +266,29 @@ test('the older request is answered in its own form', async () => {
   expect(tags.get('clientId')).toBe('alice')
 })
 
+test('a client of a router of 2.1 dials with its access token, and without a session', async () => {
+  await using network = await startNetwork()
+  const replica = network.replica('a')
+  const r1 = network.routers.get('r1')
+  const request = (token: string) => ({
+    type: edgeType.createCircuitV3,
+    headers: new Map([
+      [circuitRequestHeader.apiSessionToken, encodeText(token)],
+      [circuitRequestHeader.identityId, encodeText('alice')],
+      [circuitRequestHeader.serviceId, encodeText('wiki')],
+      [circuitRequestHeader.circuitId, encodeText('mine')],
+    ]),
+  })
+  expect(answerIn(await ask(replica, r1, request('access of bob')))).toMatchObject({ code: 2 })
+  const reply = await ask(replica, r1, request('access of alice'))
+  expect(reply.type).toBe(edgeType.createCircuitV3Response)
+  const opened = answerIn(reply)
+  expect(opened).toMatchObject({ tags: { clientId: 'alice', serviceId: 'wiki' } })
+  const [circuitId] = await network.circuits()
+  expect(opened).toMatchObject({ circuitId })
+  expect(circuitId).not.toBe('mine')
+})
+
 test('a request without a session is refused', async () => {
   await using network = await startNetwork()
   const reply = await ask(network.replica('a'), network.routers.get('r1'), { type: ctrlType.circuitRequest })

@@ -31,6 +31,7 @@ import { metrics } from '@overlay/process'
 import { type Context, Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
+import { type FindSessionDeps, openFindSession } from '../src/access/find-session.js'
 import type { CircuitRequest } from '../src/circuits/circuits.js'
 import { AccessRefused } from '../src/domain/router-access.js'
 import { endTerminators } from '../src/store/terminator.js'
@@ -76,8 +77,16 @@ async function startTunnel() {
     circuits: [] as CircuitRequest[],
   }
   const position = { timeline: 'a', number: 1 }
+  const createSession: FindSessionDeps['createSession'] = async ({ serviceId, type }, { caller }) => {
+    if (serviceId === 'secret') throw new Fault('NOT_FOUND')
+    world.created.push(`${caller.identityId} ${caller.apiSessionId} ${type} ${serviceId}`)
+    const id = `${caller.apiSessionId} ${type} ${serviceId}`
+    await db.query(sql`
+      insert into session (id, token, type, api_session_id, service_id, identity_id)
+      values (${id}, ${`token of ${id}`}, ${type}, ${caller.apiSessionId}, ${serviceId}, ${caller.identityId})`)
+    return { json: Buffer.from(JSON.stringify({ id, token: 'eyJ.for.clients' })) }
+  }
   const concern = tunnelConcern({
-    db,
     identity: {
       async openRouterSession({ routerId, configTypes, envInfo }) {
         world.opened.push({ routerId, configTypes: [...configTypes], env: Buffer.from(envInfo).toString() })
@@ -127,15 +136,7 @@ async function startTunnel() {
       find: async (id) => services.get(id),
       findByName: async (name) => [...services.values()].find((service) => service.name === name),
     },
-    async createSession({ serviceId, type }, { caller }) {
-      if (serviceId === 'secret') throw new Fault('NOT_FOUND')
-      world.created.push(`${caller.identityId} ${caller.apiSessionId} ${type} ${serviceId}`)
-      const id = `${caller.apiSessionId} ${type} ${serviceId}`
-      await db.query(sql`
-        insert into session (id, token, type, api_session_id, service_id, identity_id)
-        values (${id}, ${`token of ${id}`}, ${type}, ${caller.apiSessionId}, ${serviceId}, ${caller.identityId})`)
-      return { json: Buffer.from(JSON.stringify({ id, token: 'eyJ.for.clients' })) }
-    },
+    findSession: openFindSession({ db, createSession }),
     async checkRouter(routerId, identityId) {
       if (routerId !== 'r1' || identityId !== 'r1')
         throw new AccessRefused(edgeErrorCode.invalidEdgeRouter, 'invalid edge router for session')

@@ -12,7 +12,7 @@ import { fairQueue, pagesOf, runPeriodically, yielder } from '@overlay/process/a
 import type { Methods, PolicyServiceService, Positions } from '@overlay/rpc'
 import type { Bus, ChangeLog, FabricEvents, Source } from '@overlay/store/change-log'
 import { type Concern, onMessage } from '../channel/handlers.js'
-import type { CheckAccess, CheckRouter } from '../domain/router-access.js'
+import type { CheckAccess, CheckDial, CheckRouter } from '../domain/router-access.js'
 import { FINGERPRINT_EXPIRY_MS, LIST_BYTES, TOKENS_AT_ONCE } from '../limits.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { RouterPresence } from '../routers/router-presence.js'
@@ -21,6 +21,7 @@ import { type SessionTokens, sessionKeyIn } from '../tokens/session-tokens.js'
 import { type ActivityDeps, openActivity } from './activity.js'
 import { type ApiSessionListener, type ApiSessions, openApiSessions } from './api-sessions.js'
 import { type ConnectedIdentities, openConnectedIdentities } from './connected-identities.js'
+import { type FindSession, type FindSessionDeps, openFindSession } from './find-session.js'
 import { followEndedSessions, startPruningEnded } from './follow-ended-sessions.js'
 import { openPush, type Push, type PushDeps } from './push-api-sessions.js'
 import { openPushReports } from './report-pushed.js'
@@ -37,6 +38,7 @@ export interface AccessDeps extends Pick<PushDeps, 'grantWatch' | 'policyHead' |
   }
   readonly policy: PushDeps['policy'] & Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
   readonly tokens: Pick<SessionTokens, 'verify'>
+  readonly createSession: FindSessionDeps['createSession']
   /** The ends of the change logs of identity and policy. */
   readonly heads: () => Promise<Positions>
   /** How long reports of activity are gathered. */
@@ -52,6 +54,8 @@ export type SessionsEnded = (sessionIds: readonly string[]) => Promise<unknown>
 export interface AccessConcern extends Concern, AsyncDisposable {
   readonly checkAccess: CheckAccess
   readonly checkRouter: CheckRouter
+  readonly checkDial: CheckDial
+  readonly findSession: FindSession
   readonly apiSessions: Pick<ApiSessions, 'byId' | 'byToken' | 'revocations'>
   /** The identities that routers of this replica report as connected. */
   readonly connectedIdentities: Pick<ConnectedIdentities, 'of'>
@@ -115,11 +119,13 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
   const isLogged = boundedPerSource(LINE_LIMITS)
   opening.use(runPeriodically(FINGERPRINT_EXPIRY_MS, async () => apiSessions.expire()))
 
+  const findSession = openFindSession({ db, createSession: deps.createSession })
   const opened = opening.move()
   return {
     apiSessions,
     connectedIdentities,
-    ...openAccessCheck({ db, tokens, apiSessions, policy, heads, presence }),
+    findSession,
+    ...openAccessCheck({ db, tokens, apiSessions, policy, heads, presence, findSession }),
     onSessionsEnded: (listener) => void endListeners.push(listener),
     onRevocations: (listener) => void revocationListeners.push(listener),
     connected(router) {

@@ -7,6 +7,7 @@ import {
   type AccessClaim,
   AccessRefused,
   type CheckRouter,
+  type DialClaim,
   type GrantedAccess,
 } from '../domain/router-access.js'
 import { isAbout, isSigned } from '../domain/session-token.js'
@@ -16,6 +17,7 @@ import type { RouterPresence } from '../routers/router-presence.js'
 import { findSessionsBy, type TokenSession } from '../store/session.js'
 import type { SessionTokens } from '../tokens/session-tokens.js'
 import type { ApiSessions } from './api-sessions.js'
+import type { FindSession } from './find-session.js'
 
 export interface AccessCheckDeps {
   readonly db: Database
@@ -25,6 +27,7 @@ export interface AccessCheckDeps {
   /** The ends of the change logs that policy follows. */
   readonly heads: () => Promise<Positions>
   readonly presence: Pick<RouterPresence, 'of'>
+  readonly findSession: FindSession
 }
 
 interface Pair {
@@ -48,7 +51,8 @@ function refused(reason: keyof typeof refusals): AccessRefused {
 }
 
 /** wire: of several failing checks, the first in this order decides the code: session, API session, type, certificate, router. */
-export function openAccessCheck({ db, tokens, apiSessions, policy, heads, presence }: AccessCheckDeps) {
+export function openAccessCheck(deps: AccessCheckDeps) {
+  const { db, tokens, apiSessions, policy, heads, presence, findSession } = deps
   const [sessionById, sessionByToken] = [findSessionsBy(db, 'id'), findSessionsBy(db, 'token')]
 
   async function commonRouters(
@@ -70,7 +74,7 @@ export function openAccessCheck({ db, tokens, apiSessions, policy, heads, presen
   }
 
   /** The stored session counts: a token is valid for longer. */
-  async function findSession({ sessionToken, spend }: AccessClaim): Promise<TokenSession> {
+  async function claimedSession({ sessionToken, spend }: AccessClaim): Promise<TokenSession> {
     const token = isSigned(sessionToken) ? await tokens.verify(sessionToken, spend) : undefined
     if (isSigned(sessionToken) && !token) throw refused('session')
     const session = await (token ? sessionById(token.id) : sessionByToken(sessionToken))
@@ -85,11 +89,27 @@ export function openAccessCheck({ db, tokens, apiSessions, policy, heads, presen
     if (!isAllowed) throw refused('router')
   }
 
+  function checkCertificate(apiSession: ApiSession, fingerprints: readonly string[]): void {
+    const accepted = fingerprintsAt(apiSession, Date.now())
+    if (!fingerprints.some((fingerprint) => accepted.includes(fingerprint))) throw refused('certificate')
+  }
+
   return {
     checkRouter,
+    /** wire: the identity is that of the token; a router that names another one is refused. */
+    async checkDial({ routerId, accessToken, identityId, serviceId, fingerprints }: DialClaim) {
+      const apiSession = await findApiSession(() => apiSessions.byToken(accessToken))
+      if (apiSession?.tokenId === undefined || apiSession.identityId !== identityId)
+        throw refused('api-session')
+      checkCertificate(apiSession, fingerprints)
+      const holder = { apiSessionId: apiSession.id, identityId, identityName: '', configTypes: [] }
+      const session = await findSession({ ...holder, hasAccessToken: true }, serviceId, 'Dial')
+      await checkRouter(routerId, identityId, serviceId)
+      return { sessionId: session.id, apiSessionId: apiSession.id, identityId, serviceId }
+    },
     async checkAccess(claim: AccessClaim): Promise<GrantedAccess> {
       const { routerId, sessionToken, apiSessionToken, fingerprints, type } = claim
-      const session = await findSession(claim)
+      const session = await claimedSession(claim)
       const { id, apiSessionId, identityId, serviceId } = session
       const apiSession = await findApiSession(() => apiSessions.byId(apiSessionId))
       if (!apiSession) throw refused('api-session')
@@ -98,8 +118,7 @@ export function openAccessCheck({ db, tokens, apiSessions, policy, heads, presen
         if (presented?.id !== apiSessionId) throw refused('api-session')
       }
       if (session.type !== type) throw refused('type')
-      const accepted = fingerprintsAt(apiSession, Date.now())
-      if (!fingerprints.some((fingerprint) => accepted.includes(fingerprint))) throw refused('certificate')
+      checkCertificate(apiSession, fingerprints)
       // the client creates another one, for which policy decides
       if (session.postureAtRouters && evaluatingRouters(presence, [routerId]).length === 0)
         throw refused('session')

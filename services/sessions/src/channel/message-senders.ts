@@ -20,6 +20,7 @@ const senders: ReadonlyMap<number, Senders> = new Map<number, Senders>([
   [modelType.validateResponse, withModel],
   [ctrlType.updateRouterInterfaces, withModel],
   [ctrlType.linkState, withModel],
+  [edgeType.createCircuitV3, grouped],
   [ctrlType.alerts, grouped],
   [ctrlType.linkListeners, grouped],
 ])

@@ -2,7 +2,7 @@ import type { FabricEvents } from '@overlay/store/change-log'
 import type { Database } from '@overlay/store/postgres'
 import type { Logger } from 'pino'
 import type { RouterChannels, RouterMessages } from '../channel/router-channel.js'
-import type { CheckAccess } from '../domain/router-access.js'
+import type { CheckAccess, CheckDial } from '../domain/router-access.js'
 import type { Topology } from '../links/topology.js'
 import type { RouterDirectory } from '../routers/router-directory.js'
 import type { RouterPresence } from '../routers/router-presence.js'
@@ -27,5 +27,6 @@ export interface CircuitDeps {
   readonly services: Pick<ServiceDirectory, 'find'>
   readonly pool: TerminatorPool
   readonly checkAccess: CheckAccess
+  readonly checkDial: CheckDial
   readonly events: FabricEvents
 }

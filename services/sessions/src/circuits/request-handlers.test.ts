@@ -14,6 +14,7 @@ test('a refused circuit leaves its reason in the log, with router, identity and 
   const lines: object[] = []
   const [create] = handleCircuitRequests({
     checkAccess: async () => ({ sessionId: 's1', identityId: 'alice', serviceId: 'files' }) as never,
+    checkDial: refuse,
     open: refuse,
     end: async () => true as never,
     log: pino({ base: null, timestamp: false }, { write: (line) => void lines.push(JSON.parse(line)) }),

@@ -19,12 +19,13 @@ import { boundedLines } from '@overlay/process'
 import { type Handler, onMessage } from '../channel/handlers.js'
 import { refused } from '../channel/replies.js'
 import type { RouterChannel } from '../channel/router-channel.js'
-import { type AccessClaim, AccessRefused } from '../domain/router-access.js'
+import { type AccessClaim, AccessRefused, type DialClaim } from '../domain/router-access.js'
+import { UNITS_PER_SIGNATURE } from '../limits.js'
 import { openDials } from './answer-dial.js'
 import type { CircuitDeps } from './circuit-deps.js'
 import type { Circuits, OpenedCircuit } from './circuits.js'
 
-type RequestDeps = Pick<CircuitDeps, 'checkAccess' | 'log'> & Pick<Circuits, 'open' | 'end'>
+type RequestDeps = Pick<CircuitDeps, 'checkAccess' | 'checkDial' | 'log'> & Pick<Circuits, 'open' | 'end'>
 
 interface Asked {
   readonly sessionToken: string
@@ -33,20 +34,25 @@ interface Asked {
   readonly terminatorInstanceId: string
   readonly peerData: ReadonlyMap<number, Buffer>
   readonly spend?: AccessClaim['spend']
+  /** Of a client that dials without a session. */
+  readonly dial?: Pick<DialClaim, 'identityId' | 'serviceId'>
 }
 
 /** Requests of routers for circuits of their clients. */
-export function handleCircuitRequests({ checkAccess, open, end, log }: RequestDeps): readonly Handler[] {
+export function handleCircuitRequests(deps: RequestDeps): readonly Handler[] {
+  const { checkAccess, checkDial, open, end, log } = deps
   const dial = openDials({ end, log })
   const noteRefusal = boundedLines(log, 'circuit refused')
 
   async function create(asked: Asked, { routerId }: RouterChannel): Promise<OpenedCircuit> {
-    const { sessionToken, apiSessionToken, fingerprints, spend } = asked
+    const { sessionToken, apiSessionToken, fingerprints, spend, dial: claimed } = asked
     const claim = { routerId, sessionToken, apiSessionToken, fingerprints, type: 'Dial', spend } as const
     const { terminatorInstanceId: instanceId, peerData } = asked
     let facts: object = { routerId }
     try {
-      const { sessionId, identityId, serviceId } = await checkAccess(claim)
+      const { sessionId, identityId, serviceId } = await (claimed
+        ? checkDial({ routerId, accessToken: apiSessionToken, fingerprints, ...claimed })
+        : checkAccess(claim))
       facts = { routerId, sessionId, identityId, serviceId }
       return await open({ routerId, sessionId, identityId, serviceId, instanceId, peerData })
     } catch (err) {
@@ -69,6 +75,22 @@ export function handleCircuitRequests({ checkAccess, open, end, log }: RequestDe
         const asked = askedIn(message)
         return () => {
           if (asked) respond(message, router, { ...asked, spend }, response)
+          else router.channel.reply(message, refused(malformed, router))
+        }
+      },
+    },
+    {
+      // differs: an id that the router proposes for the circuit is not used, because it may be that of another one
+      type: edgeType.createCircuitV3,
+      prepare(message, router, spend) {
+        const asked = askedIn(message)
+        const [identityId, serviceId] = [
+          message.headers.get(circuitRequestHeader.identityId)?.toString() ?? '',
+          message.headers.get(circuitRequestHeader.serviceId)?.toString() ?? '',
+        ]
+        spend?.(UNITS_PER_SIGNATURE) // it may write a session
+        return () => {
+          if (asked) respond(message, router, { ...asked, dial: { identityId, serviceId } }, responseV3)
           else router.channel.reply(message, refused(malformed, router))
         }
       },
@@ -119,6 +141,11 @@ const response = ({ id, address, peerData, tags }: OpenedCircuit): Outgoing => (
     [circuitResponseHeader.peerData, encodeBytesMap(peerData)],
     [circuitResponseHeader.tags, encodeTextMap(new Map(Object.entries(tags)))],
   ]),
+})
+
+const responseV3 = (circuit: OpenedCircuit): Outgoing => ({
+  ...response(circuit),
+  type: edgeType.createCircuitV3Response,
 })
 
 const responseV1 = ({ id, address, peerData, tags }: OpenedCircuit): Outgoing => ({

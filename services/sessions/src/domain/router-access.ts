@@ -13,6 +13,13 @@ export interface AccessClaim {
   readonly spend?: ((units: number) => void) | undefined
 }
 
+/** What a router claims for a client that dials without a session. */
+export interface DialClaim extends Pick<AccessClaim, 'routerId' | 'fingerprints'> {
+  readonly accessToken: string
+  readonly identityId: string
+  readonly serviceId: string
+}
+
 /** A session whose API session, certificate, service and router are verified. */
 export interface GrantedAccess {
   readonly sessionId: string
@@ -36,6 +43,9 @@ export class AccessRefused extends Error {
 
 /** Verifies claims of routers. Throws AccessRefused. */
 export type CheckAccess = (claim: AccessClaim) => Promise<GrantedAccess>
+
+/** The same without a session: one is found or created. */
+export type CheckDial = (claim: DialClaim) => Promise<GrantedAccess>
 
 /** Throws AccessRefused unless policies let the identity use the service through the router. */
 export type CheckRouter = (routerId: string, identityId: string, serviceId: string) => Promise<void>

@@ -84,9 +84,9 @@ export function tunnelTerminators(deps: TunnelTerminatorDeps): readonly Handler[
             ...outcome,
           }).finish(),
         })
-        // wire: routers of 2.x wait for no reply, and find the terminator of an answer by its id
+        // wire: routers with the data model wait for no reply, and find the terminator of an answer by its id
         const failure = (err: unknown): Outgoing =>
-          router.features.isGrouped
+          router.features.hasDataModel
             ? response(creationFailure(router, err), textOf(err))
             : refused(err, router)
         return answer(router, message, failure, async () => {
