@@ -83,6 +83,8 @@ export const STALLED_MS = 10_000
 export const FULL_STATES = 4
 /** Milliseconds in which changes share a change set. */
 export const MODEL_GATHER_MS = 25
+/** Reads of the heads until memory has them and nothing beyond. After as many, a model may have later changes. */
+export const EXACT_READS = 8
 /** Milliseconds between two reads of the heads without changes. Routers get indexes as old as this from other replicas. */
 export const MODEL_TICK_MS = 5000
 /** Milliseconds after which a router without changes gets the index. Far below the time that the journal spans. */

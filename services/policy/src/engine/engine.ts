@@ -36,12 +36,22 @@ export interface Engine extends Waits, AsyncDisposable {
   readHeads(): Promise<Positions>
   /** False while a schema loads: memory mixes old rows and new ones. */
   isSettled(): boolean
-  /** Called after each message of a schema, with what it touched, and after each load, with null. */
-  onTouched(listener: (schema: string, upto: Position, touched: Touched | null) => void): Disposable
+  /** Called after each message that touched what routers know, and after each load. */
+  onTouched(listener: (message: TouchingMessage) => void): Disposable
   /** Called after each message, with the identities whose lists or service-updates times may have changed. */
   onChange(listener: (ids: readonly string[] | 'all') => void): Disposable
   /** The same, with the identities whose lists or grants may have changed. */
   onGrantChange(listener: (ids: readonly string[] | 'all') => void): Disposable
+}
+
+/** A message of a schema, or a load. */
+export interface TouchingMessage {
+  readonly schema: string
+  /** Memory had this before. */
+  readonly after: Position | undefined
+  readonly upto: Position
+  /** Null: a load may have touched anything. */
+  readonly touched: Touched | null
 }
 
 const foreignKinds: readonly string[] = ['identities', 'edge-routers']
@@ -73,7 +83,7 @@ export async function startEngine({
   const listeners = new Set<(ids: readonly string[] | 'all') => void>()
   const grantListeners = new Set<(ids: readonly string[] | 'all') => void>()
   const rowListeners = new Set<(kind: EngineKind, id: string) => void>()
-  const touchListeners = new Set<(schema: string, upto: Position, touched: Touched | null) => void>()
+  const touchListeners = new Set<(message: TouchingMessage) => void>()
   const notify = (ids: readonly string[] | 'all'): void => {
     for (const listener of listeners) listener(ids)
   }
@@ -100,10 +110,12 @@ export async function startEngine({
       },
       applied(upto) {
         const isLoad = progress.loading.has(schema)
+        const after = progress.positions[schema]
         progress.advance(schema, upto)
-        const touched = state.touches.take()
+        const touched = state.touches.take() ?? null
         if (!touched && !isLoad) return
-        for (const listener of touchListeners) listener(schema, upto, isLoad ? null : (touched ?? null))
+        for (const listener of touchListeners)
+          listener({ schema, after, upto, touched: isLoad ? null : touched })
       },
       loading: () => progress.beginLoad(schema),
     })

@@ -1,6 +1,7 @@
 import type { Methods, PolicyServiceService, RouterModelPart } from '@overlay/rpc'
 import { MODEL_BEAT_MS, QUIET_MS } from '../limits.js'
-import type { FullState, Reached, RouterModels } from '../model/router-models.js'
+import type { Reached } from '../model/journal.js'
+import type { FullState, RouterModels, RouterReached } from '../model/router-models.js'
 
 type Part = RouterModelPart
 /** Parts, and a value at their end. */
@@ -43,14 +44,13 @@ export const watchRouterModel = (models: RouterModels): Methods<PolicyServiceSer
       return state
     }
 
-    const checkpoint = yield* beating(models.refresh())
-    const moment = once || index === 0 ? undefined : models.resume(routerId, timeline, index)
-    let reached: Reached =
-      moment === undefined ? yield* sendFull() : { moment, checkpoint: { ...checkpoint, index } }
+    yield* beating(models.refresh())
+    const resumed = once || index === 0 ? undefined : models.resume(routerId, timeline, index)
+    let reached: RouterReached = resumed ?? (yield* sendFull())
     let beatAt = performance.now()
     while (!once && !signal.aborted) {
       const woken = models.moved.sleep(signal, MODEL_BEAT_MS)
-      const { index, timeline } = models.current() ?? checkpoint
+      const { index, timeline } = models.current() ?? reached.checkpoint
       const isReplaced = timeline !== reached.checkpoint.timeline
       const isBehind = !isReplaced && index > reached.checkpoint.index
       const changes = isBehind ? yield* beating(models.changes(routerId, reached)) : undefined

@@ -11,10 +11,11 @@ import { type Step, step, stepWorld } from '../../testing/steps.js'
 import { engineKinds } from '../domain/mutators.js'
 import type { EngineKind } from '../domain/rows.js'
 import { emptyState } from '../domain/state.js'
+import { type Touched, uniteTouched } from '../domain/touched.js'
 import { openEngineMemory } from '../engine/engine-memory.js'
 import { changesOf, isAmbiguous } from './changes.js'
 import { type Events, fullState } from './full-state.js'
-import { type Checkpoint, checkpointOf, openJournal } from './journal.js'
+import { openJournal, type Reached } from './journal.js'
 
 const schemaOf = (kind: EngineKind): string =>
   kind === 'identities' ? 'identity' : kind === 'edge-routers' ? 'sessions' : 'policy'
@@ -62,14 +63,14 @@ type Owners = ReturnType<typeof openOwners>
 function openReplica(owners: Owners) {
   const state = emptyState()
   const journal = openJournal()
-  let current: Checkpoint = checkpointOf(owners.heads())
   const positions = new Map<string, number>()
   const memories = new Map(
     schemas.map((schema) => {
       const kinds = engineKinds.filter((kind) => schemaOf(kind) === schema)
       const applied = (upto: Position): void => {
         const touched = state.touches.take()
-        if (touched) journal.add(schema, upto, touched)
+        const after = { timeline: 't', number: positions.get(schema) ?? 0 }
+        if (touched) journal.add({ schema, after, upto, touched })
       }
       const listener = { changed: () => undefined, applied, loading: () => undefined }
       return [schema, openEngineMemory(state, kinds, listener)] as const
@@ -97,13 +98,12 @@ function openReplica(owners: Owners) {
     journal,
     namesOf: (kind: EngineKind) => names.get(kind) ?? new Map<string, string>(),
     apply,
-    current: () => current,
     /** Reads the heads; `later` happens before memory has caught up. */
-    refresh(later: () => void): void {
-      const checkpoint = journal.note(owners.heads())
+    refresh(later: () => void): Reached {
+      const { heads } = journal.note(owners.heads())
       later()
-      for (const schema of schemas) apply(schema, checkpoint.heads[schema]?.number ?? 0)
-      current = checkpoint
+      for (const schema of schemas) apply(schema, (heads[schema]?.number ?? 0) - (positions.get(schema) ?? 0))
+      return journal.reach(heads)
     },
   }
 }
@@ -151,7 +151,7 @@ test('a router that gets these states and sets, from any replica, never breaks a
       const model = openStrictModel((violation) => violations.push(violation))
       const routerId = 'r1'
       let at = 0
-      let reached: { index: number; moment: number } | undefined
+      let reached: { index: number; moment: number; lacks?: Touched } | undefined
       const replica = () => replicas[at] as ReturnType<typeof openReplica>
       const append = ({ step, name, isUnknown }: { step: Step; name: string; isUnknown: boolean }) =>
         owners.append(step, name, isUnknown)
@@ -166,11 +166,11 @@ test('a router that gets these states and sets, from any replica, never breaks a
         return list
       }
       const sync = (later: () => void, meanwhile: () => void): void => {
-        replica().refresh(later)
-        const { index, timeline } = replica().current()
+        const { checkpoint, moment } = replica().refresh(later)
+        const { index, timeline } = checkpoint
         if (reached && index <= reached.index) return
-        const moment = replica().journal.now()
-        const touched = reached && replica().journal.since(reached.moment)
+        const since = reached && replica().journal.since(reached.moment)
+        const touched = since && reached?.lacks ? uniteTouched([reached.lacks, since]) : since
         const changes = touched ? changesOf(replica(), routerId, touched) : 'too much'
         if (changes === 'too much') {
           const events = collect(fullState(replica(), routerId), meanwhile)
@@ -189,14 +189,16 @@ test('a router that gets these states and sets, from any replica, never breaks a
       const move = (to: number): void => {
         at = to
         if (!reached) return
-        replica().refresh(() => undefined)
-        const { journal, state, current } = replica()
-        const moment = journal.momentOf(current().timeline, reached.index)
-        const touched = moment === undefined ? undefined : journal.since(moment)
+        const { checkpoint, moment } = replica().refresh(() => undefined)
+        const { journal, state } = replica()
+        const missed = journal.missedBy(checkpoint.timeline, reached.index)
         const isKnown =
-          touched && !isAmbiguous(state, routerId, touched) && !touched.rows['edge-routers'].has(routerId)
+          missed &&
+          !isAmbiguous(state, routerId, missed.unsure) &&
+          !missed.touched.rows['edge-routers'].has(routerId) &&
+          ![...missed.touched.serviceRouters.values()].some((routers) => routers.has(routerId))
         if (isKnown) resumed++
-        reached = isKnown && moment !== undefined ? { index: reached.index, moment } : undefined
+        reached = isKnown ? { index: reached.index, moment, lacks: missed.touched } : undefined
       }
 
       for (const one of actions) {

@@ -5,35 +5,51 @@ import { isAtLeast } from '@overlay/store/change-log'
 import { type Touched, touchedBytes, uniteTouched } from '../domain/touched.js'
 import { CHECKPOINTS, JOURNAL_BYTES } from '../limits.js'
 
-/** A moment of all change logs. Of two, one contains the other, in all replicas: one statement reads it. */
+/**
+ * A moment of all change logs. Of two, one contains the other, in all replicas: one statement reads it. The index orders
+ * them. An even one says that a model was built from exactly this moment; with an odd one, it may have later changes, too.
+ */
 export interface Checkpoint {
   readonly index: number
   readonly timeline: string
   readonly heads: Positions
 }
 
-interface Entry {
-  readonly schema: string
-  readonly upto: Position
-  readonly touched: Touched
-  readonly bytes: number
-}
-
 /** Orders the changes of all schemas as this replica applied them. */
 export type Moment = number
 
-/**
- * What the last changes touched, in memory, and the indexes that this replica has seen. A router comes with the index that
- * another replica gave it: everything up to the greatest index here that is not above it has reached the router.
- */
+/** What memory had: all up to the checkpoint. */
+export interface Reached {
+  readonly checkpoint: Checkpoint
+  readonly moment: Moment
+}
+
+/** What a router may lack that has an index of any replica. */
+export interface Missed {
+  readonly touched: Touched
+  /** The part of it that the router may have all the same. */
+  readonly unsure: Touched
+}
+
+/** What one message of a schema touched: it has the changes after one position up to another. */
+export interface Entry {
+  readonly schema: string
+  readonly after: Position | undefined
+  readonly upto: Position
+  readonly touched: Touched
+}
+
+/** What the last changes touched, in memory, and the checkpoints that this replica has seen. */
 export function openJournal() {
-  let entries: Entry[] = []
+  let entries: (Entry & { readonly bytes: number })[] = []
   /** The moment before the first entry. */
   let floor: Moment = 0
   let bytes = 0
-  /** By schema: what memory had at the floor. */
+  /** By schema: what memory had at the floor, and has now. */
   const floors = new Map<string, Position>()
+  const ends = new Map<string, Position>()
   let checkpoints: Checkpoint[] = []
+  let current: Reached | undefined
   const now = (): Moment => floor + entries.length
   /** The last answer: many routers ask for the same. */
   let united: { readonly from: Moment; readonly upto: Moment; readonly touched: Touched } | undefined
@@ -47,50 +63,70 @@ export function openJournal() {
     floor += count
   }
 
+  function note(heads: Positions): Checkpoint {
+    const checkpoint = checkpointOf(heads)
+    const last = checkpoints.at(-1)
+    if (last && last.timeline !== checkpoint.timeline) checkpoints = []
+    else if (last && last.index >= checkpoint.index) return last
+    checkpoints.push(checkpoint)
+    if (checkpoints.length > CHECKPOINTS) checkpoints = checkpoints.slice(CHECKPOINTS / 4)
+    return checkpoint
+  }
+
+  /** Whether nothing after these heads has touched memory. */
+  const isAt = (heads: Positions): boolean =>
+    [...ends].every(([schema, end]) => isAtLeast(heads[schema], end))
+
   return {
     now,
+    note,
+    isAt,
+    current: () => current,
     /** A load has ended: what it has changed is not known. */
     restart(schema: string, upto: Position): void {
-      for (const { schema, upto } of entries) floors.set(schema, upto)
-      floors.set(schema, upto)
+      ends.set(schema, upto)
+      for (const [schema, end] of ends) floors.set(schema, end)
       floor = now() + 1
       entries = []
       bytes = 0
       metrics.routerModelJournal.set(0)
     },
-    /** A message of changes is in memory. */
-    add(schema: string, upto: Position, touched: Touched): void {
-      const size = touchedBytes(touched)
-      entries.push({ schema, upto, touched, bytes: size })
+    add(entry: Entry): void {
+      const size = touchedBytes(entry.touched)
+      entries.push({ ...entry, bytes: size })
+      ends.set(entry.schema, entry.upto)
       bytes += size
       if (bytes > JOURNAL_BYTES) forget(Math.ceil(entries.length / 4))
       metrics.routerModelJournal.set(bytes)
     },
-    note(heads: Positions): Checkpoint {
-      const checkpoint = checkpointOf(heads)
-      const last = checkpoints.at(-1)
-      if (last && last.timeline !== checkpoint.timeline) checkpoints = []
-      else if (last && last.index >= checkpoint.index) return last
-      checkpoints.push(checkpoint)
-      if (checkpoints.length > CHECKPOINTS) checkpoints = checkpoints.slice(CHECKPOINTS / 4)
-      return checkpoint
+    /** Memory contains these heads now. */
+    reach(heads: Positions): Reached {
+      const { index, ...rest } = note(heads)
+      const checkpoint = { index: isAt(rest.heads) ? index : index + 1, ...rest }
+      const isOlder =
+        current?.checkpoint.timeline === rest.timeline && current.checkpoint.index > checkpoint.index
+      current = { checkpoint: isOlder ? (current?.checkpoint ?? checkpoint) : checkpoint, moment: now() }
+      return current
     },
-    /** A moment after which everything is that a router with this index may lack. Undefined: the journal begins later. */
-    momentOf(timeline: string, index: number): Moment | undefined {
-      const checkpoint = checkpoints.findLast((one) => one.timeline === timeline && one.index <= index)
-      if (!checkpoint) return undefined
-      const { heads } = checkpoint
-      for (const [schema, position] of floors) if (!isAtLeast(heads[schema], position)) return undefined
-      const first = entries.findIndex(({ schema, upto }) => !isAtLeast(heads[schema], upto))
-      return first < 0 ? now() : floor + first
+    /** Undefined: the journal, or the list of checkpoints, begins later. */
+    missedBy(timeline: string, index: number): Missed | undefined {
+      const isExact = index % 2 === 0
+      const known = checkpoints.filter((one) => one.timeline === timeline)
+      const lower = known.findLast((one) => one.index <= index)
+      if (!lower || [...floors].some(([schema, end]) => !isAtLeast(lower.heads[schema], end)))
+        return undefined
+      const upper = isExact ? known.find((one) => one.index >= index) : undefined
+      const lacking = entries.filter(({ schema, upto }) => !isAtLeast(lower.heads[schema], upto))
+      const unsure = lacking.filter(
+        ({ schema, after }) => !upper || !after || !isAtLeast(after, upper.heads[schema]),
+      )
+      return { touched: touchedBy(lacking), unsure: touchedBy(unsure) }
     },
     /** What was touched after a moment. Undefined: the journal begins later. */
     since(moment: Moment): Touched | undefined {
       if (moment < floor) return undefined
-      if (united?.from !== moment || united.upto !== now()) {
-        const later = entries.slice(moment - floor)
-        united = { from: moment, upto: now(), touched: uniteTouched(later.map(({ touched }) => touched)) }
-      }
+      if (united?.from !== moment || united.upto !== now())
+        united = { from: moment, upto: now(), touched: touchedBy(entries.slice(moment - floor)) }
       return united.touched
     },
   }
@@ -98,15 +134,17 @@ export function openJournal() {
 
 export type Journal = ReturnType<typeof openJournal>
 
+const touchedBy = (entries: readonly Entry[]): Touched => uniteTouched(entries.map(({ touched }) => touched))
+
 /** An index is never 0, by which a router says that it has no model. */
 export function checkpointOf(heads: Positions): Checkpoint {
   const schemas = Object.keys(heads).sort()
   const hash = createHash('sha256')
-  let index = 1
+  let sum = 1
   for (const schema of schemas) {
     const { timeline = '', number = 0 } = heads[schema] ?? {}
     hash.update(`${schema} ${timeline}\n`)
-    index += number
+    sum += number
   }
-  return { index, timeline: hash.digest('base64url').slice(0, 22), heads }
+  return { index: 2 * sum, timeline: hash.digest('base64url').slice(0, 22), heads }
 }

@@ -1,12 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { metrics } from '@overlay/process'
 import { type Alarm, boundedQueue, coalesced, openAlarm, openSerial, yielder } from '@overlay/process/async'
-import { Fault } from '@overlay/rpc'
+import { Fault, type Positions } from '@overlay/rpc'
 import type { Logger } from 'pino'
 import { routerScope } from '../domain/router-scope.js'
-import type { Touched } from '../domain/touched.js'
+import { type Touched, uniteTouched } from '../domain/touched.js'
 import type { Engine } from '../engine/engine.js'
 import {
+  EXACT_READS,
   FULL_STATES,
   MODEL_GATHER_MS,
   MODEL_TICK_MS,
@@ -17,13 +18,13 @@ import {
 import { type Broadcast, openBroadcast } from './broadcast.js'
 import { changesOf, isAmbiguous } from './changes.js'
 import { fullState } from './full-state.js'
-import { type Checkpoint, type Moment, openJournal } from './journal.js'
+import { type Checkpoint, openJournal, type Reached } from './journal.js'
 import { partsOf } from './parts.js'
 
-/** Where a router is: it has what memory had at the moment, which contains the checkpoint. */
-export interface Reached {
-  readonly checkpoint: Checkpoint
-  readonly moment: Moment
+/** Where a router is: it has what memory had then. */
+export interface RouterReached extends Reached {
+  /** Except this: it has come with an index of any replica. */
+  readonly lacks?: Touched
 }
 
 export interface FullState extends Reached {
@@ -37,17 +38,17 @@ export interface ChangeSet extends Reached {
 
 /** Builds the data models of routers from memory, once for all routers that may know the same. */
 export interface RouterModels extends AsyncDisposable {
-  /** The newest checkpoint that memory contains. */
+  /** The newest checkpoint that memory contained. */
   current(): Checkpoint | undefined
   /** Rings when there is a newer one. */
   readonly moved: Pick<Alarm, 'sleep'>
   /** Reads the ends of the change logs after the call, and waits until memory contains them. */
   refresh(): Promise<Checkpoint>
   /** Where a router with this index is, which any replica may have given it. Undefined: it needs a full state. */
-  resume(routerId: string, timeline: string, index: number): Moment | undefined
+  resume(routerId: string, timeline: string, index: number): RouterReached | undefined
   full(routerId: string, signal: AbortSignal): Promise<FullState>
   /** What the router has to learn. Null: it needs a full state. Undefined: memory is being loaded. */
-  changes(routerId: string, from: Reached): Promise<ChangeSet | null | undefined>
+  changes(routerId: string, from: RouterReached): Promise<ChangeSet | null | undefined>
 }
 
 interface Shared extends Reached {
@@ -64,28 +65,40 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
   const journal = openJournal()
   const stop = new AbortController()
   const [touched, moved] = [openAlarm(), openAlarm()]
-  let current: Checkpoint | undefined
   let isDirty = false
 
   if (engine.isSettled())
     for (const [schema, position] of Object.entries(engine.positions())) journal.restart(schema, position)
-  const listening = engine.onTouched((schema, upto, changes) => {
-    if (changes) journal.add(schema, upto, changes)
-    else journal.restart(schema, upto)
+  const listening = engine.onTouched(({ touched: changes, ...message }) => {
+    if (changes) journal.add({ ...message, touched: changes })
+    else journal.restart(message.schema, message.upto)
     isDirty = true
     touched.ring()
   })
 
-  const refresh = coalesced(async () => {
-    const heads = await engine.readHeads()
-    const checkpoint = journal.note(heads)
-    await engine.waitFor(heads, stop)
-    if (current?.timeline !== checkpoint.timeline || checkpoint.index > current.index) {
-      current = checkpoint
+  const reach = (heads: Positions): Reached => {
+    const before = journal.current()?.checkpoint
+    const reached = journal.reach(heads)
+    if (reached.checkpoint.index !== before?.index || reached.checkpoint.timeline !== before.timeline)
       moved.ring()
+    return reached
+  }
+  /** Tries to meet a moment at which memory has the heads and nothing beyond. */
+  const refresh = coalesced(async (): Promise<Checkpoint> => {
+    for (let reads = 1; ; reads++) {
+      const heads = await engine.readHeads()
+      journal.note(heads)
+      await engine.waitFor(heads, stop)
+      if (journal.isAt(heads) || reads === EXACT_READS) return reach(heads).checkpoint
     }
-    return current
   })
+  /** The checkpoint of this moment: what is built before anything is awaited is from it. */
+  async function here(): Promise<Reached | undefined> {
+    if (journal.current()?.moment !== journal.now()) await refresh()
+    const current = journal.current()
+    if (!current || !engine.isSettled()) return undefined
+    return current.moment === journal.now() ? current : reach(current.checkpoint.heads)
+  }
 
   async function follow(): Promise<void> {
     while (!stop.signal.aborted) {
@@ -119,11 +132,9 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
     return parts && { ...shared, parts }
   }
 
-  function start(routerId: string): Shared {
-    if (!current || !engine.isSettled()) throw new Fault('UNAVAILABLE')
+  function start(routerId: string, reached: Reached): Shared {
     metrics.routerModelBuilds.inc({ kind: 'full', origin: 'built' })
-    const broadcast = openBroadcast(partsOf(fullState(engine, routerId), 'events'))
-    return { broadcast, checkpoint: current, moment: journal.now() }
+    return { ...reached, broadcast: openBroadcast(partsOf(fullState(engine, routerId), 'events')) }
   }
 
   const serially = openSerial()
@@ -144,18 +155,20 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
     }
   }
 
-  async function changeSet(routerId: string, from: Reached): Promise<ChangeSet | null | undefined> {
+  async function changeSet(routerId: string, from: RouterReached): Promise<ChangeSet | null | undefined> {
     await breathe()
-    if (!current || !engine.isSettled()) return undefined
-    const since = journal.since(from.moment)
-    if (!since) return null
-    const key = isOwn(routerId, since) ? undefined : `${from.moment} ${routerScope(state, routerId).key}`
+    const reached = await here()
+    if (!reached || reached.checkpoint.index <= from.checkpoint.index) return undefined
+    const later = journal.since(from.moment)
+    if (!later) return null
+    const since = from.lacks ? uniteTouched([from.lacks, later]) : later
+    const start = from.lacks ? `${from.checkpoint.index} ${from.moment}` : from.moment
+    const key = isOwn(routerId, since) ? undefined : `${start} ${routerScope(state, routerId).key}`
     const shared = key === undefined ? undefined : sets.get(key)
     if (shared && shared.checkpoint.index > from.checkpoint.index) {
       if (shared.parts.length > 0) metrics.routerModelBuilds.inc({ kind: 'changes', origin: 'shared' })
       return shared
     }
-    const reached: Reached = { checkpoint: current, moment: journal.now() }
     const changes = changesOf(engine, routerId, since)
     if (changes === 'too much') return null
     const parts: Buffer[] = []
@@ -174,22 +187,28 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
   }
 
   return {
-    current: () => current,
+    current: () => journal.current()?.checkpoint,
     moved,
     refresh,
     resume(routerId, timeline, index) {
-      if (!current || current.timeline !== timeline || index > current.index) return undefined
-      const moment = journal.momentOf(timeline, index)
-      const since = moment === undefined ? undefined : journal.since(moment)
-      return since && !isOwn(routerId, since) && !isAmbiguous(state, routerId, since) ? moment : undefined
+      const current = journal.current()
+      if (!current || current.checkpoint.timeline !== timeline || index > current.checkpoint.index)
+        return undefined
+      const missed = journal.missedBy(timeline, index)
+      if (!missed || isOwn(routerId, missed.touched) || isAmbiguous(state, routerId, missed.unsure))
+        return undefined
+      const checkpoint = { ...current.checkpoint, index }
+      return { checkpoint, moment: journal.now(), lacks: missed.touched }
     },
     full: async (routerId, signal) =>
       join(routerId, signal) ??
       new Promise((resolve, reject) => {
         const build = async (): Promise<void> => {
+          const reached = await here()
           const joined = join(routerId, signal)
           if (joined) return resolve(joined)
-          const shared = start(routerId)
+          if (!reached) throw new Fault('UNAVAILABLE')
+          const shared = start(routerId, reached)
           const { key } = routerScope(state, routerId)
           running.set(key, shared)
           const parts = shared.broadcast.join(signal)
