@@ -23,7 +23,7 @@ async function makeSession() {
     ...{
       id: newId('cuid'),
       token: newId('cuid'),
-      apiSessionId: 'as1',
+      apiSessionId: newId('cuid'),
       identityId: 'alice',
       serviceId: 'wiki',
     },
