@@ -194,23 +194,25 @@ export const noteScopes = (touches: Touches, identities: Population): RoleListen
 /** What any of these have touched, in their order. */
 export function uniteTouched(all: Iterable<Touched>): Touched {
   const result = emptyTouched()
-  for (const touched of all) {
-    for (const kind of touchedKinds)
-      for (const [id, how] of touched.rows[kind]) touchRow(result, kind, id, how)
-    for (const [id, set] of touched.members) uniteIdentities(identitiesAt(result.members, id), set)
-    for (const [id, { identities, routers, ofRouters }] of touched.scopes) {
-      const scope = scopeAt(result, id)
-      uniteIdentities(scope.identities, identities)
-      uniteIdentities(scope.ofRouters, ofRouters)
-      for (const router of routers) scope.routers.add(router)
-    }
-    for (const key of ['services', 'checks', 'scopeServices', 'serviceRouters'] as const)
-      for (const [policyId, flips] of touched[key]) {
-        const ofPolicy = at(result[key], policyId, () => new Map<string, boolean>())
-        for (const [id, was] of flips) if (!ofPolicy.has(id)) ofPolicy.set(id, was)
-      }
-  }
+  for (const touched of all) addTouched(result, touched)
   return result
+}
+
+/** Adds what was touched later. */
+export function addTouched(result: Touched, touched: Touched): void {
+  for (const kind of touchedKinds) for (const [id, how] of touched.rows[kind]) touchRow(result, kind, id, how)
+  for (const [id, set] of touched.members) uniteIdentities(identitiesAt(result.members, id), set)
+  for (const [id, { identities, routers, ofRouters }] of touched.scopes) {
+    const scope = scopeAt(result, id)
+    uniteIdentities(scope.identities, identities)
+    uniteIdentities(scope.ofRouters, ofRouters)
+    for (const router of routers) scope.routers.add(router)
+  }
+  for (const key of ['services', 'checks', 'scopeServices', 'serviceRouters'] as const)
+    for (const [policyId, flips] of touched[key]) {
+      const ofPolicy = at(result[key], policyId, () => new Map<string, boolean>())
+      for (const [id, was] of flips) if (!ofPolicy.has(id)) ofPolicy.set(id, was)
+    }
 }
 
 function uniteIdentities(into: TouchedIdentities, { ids, many }: TouchedIdentities): void {

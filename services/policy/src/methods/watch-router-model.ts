@@ -27,10 +27,15 @@ export const watchRouterModel = (models: RouterModels): Methods<PolicyServiceSer
         index: checkpoint.index,
         previousIndex,
       })
-      for (const iterator = parts[Symbol.asyncIterator](); ; ) {
-        const { value, done } = yield* beating(iterator.next())
-        if (done) break
-        yield part(value, false)
+      const iterator = parts[Symbol.asyncIterator]()
+      try {
+        for (;;) {
+          const { value, done } = yield* beating(iterator.next())
+          if (done) break
+          yield part(value, false)
+        }
+      } finally {
+        await iterator.return?.()
       }
       signal.throwIfAborted() // the parts may have ended early
       yield part(nothing, true)
@@ -45,7 +50,8 @@ export const watchRouterModel = (models: RouterModels): Methods<PolicyServiceSer
     }
 
     yield* beating(models.refresh())
-    const resumed = once || index === 0 ? undefined : models.resume(routerId, timeline, index)
+    const isFresh = once || index === 0
+    const resumed = isFresh ? undefined : yield* beating(models.resume(routerId, timeline, index))
     let reached: RouterReached = resumed ?? (yield* sendFull())
     let beatAt = performance.now()
     while (!once && !signal.aborted) {

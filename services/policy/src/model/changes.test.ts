@@ -141,10 +141,10 @@ const action = fc.oneof(
   },
 )
 
-test('a router that gets these states and sets, from any replica, never breaks a rule and ends with what it ought to know', () => {
+test('a router that gets these states and sets, from any replica, never breaks a rule and ends with what it ought to know', async () => {
   let resumed = 0
-  fc.assert(
-    fc.property(fc.array(action, { minLength: 5, maxLength: 60, size: 'max' }), (actions) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(action, { minLength: 5, maxLength: 60, size: 'max' }), async (actions) => {
       const owners = openOwners()
       const replicas = [openReplica(owners), openReplica(owners)]
       const violations: string[] = []
@@ -186,15 +186,15 @@ test('a router that gets these states and sets, from any replica, never breaks a
         model.apply(DataStateChangeSet.fromPartial(set))
         reached = { index, moment }
       }
-      const move = (to: number): void => {
+      const move = async (to: number): Promise<void> => {
         at = to
         if (!reached) return
         const { checkpoint, moment } = replica().refresh(() => undefined)
         const { journal, state } = replica()
-        const missed = journal.missedBy(checkpoint.timeline, reached.index)
+        const missed = await journal.missedBy(checkpoint.timeline, reached.index, () => undefined)
         const isKnown =
           missed &&
-          !isAmbiguous(state, routerId, missed.unsure) &&
+          !isAmbiguous(state, routerId, missed.touched, missed.unsure) &&
           !missed.touched.rows['edge-routers'].has(routerId) &&
           ![...missed.touched.serviceRouters.values()].some((routers) => routers.has(routerId))
         if (isKnown) resumed++
@@ -205,7 +205,7 @@ test('a router that gets these states and sets, from any replica, never breaks a
         if (one.type === 'change') append(one)
         else if (one.type === 'pace') replicas[one.at]?.apply(one.pace.schema, one.pace.count)
         else if (one.type === 'read') replicas[one.at]?.refresh(() => undefined)
-        else if (one.type === 'move') move(one.at)
+        else if (one.type === 'move') await move(one.at)
         else {
           const advance = () => {
             for (const { schema, count } of one.paces) replica().apply(schema, count)

@@ -143,26 +143,28 @@ export function changesOf(source: ModelSource, routerId: string, touched: Touche
 }
 
 /**
- * Whether what these changes touched in the router's scope may be counted twice by a router that has some of them, but not
- * for certain.
+ * Whether a router might count something twice, or lose it, because nobody knows whether it has the changes of which it
+ * is unsure.
+ * @param touched all that it may lack
  */
-export function isAmbiguous(state: State, routerId: string, touched: Touched): boolean {
+export function isAmbiguous(state: State, routerId: string, touched: Touched, unsure: Touched): boolean {
   const scope = routerScope(state, routerId)
-  const isInScope = (id: string): boolean => {
+  const moved = new Set([...touched.scopeServices.values()].flatMap((flips) => [...flips.keys()]))
+  const mayBeInScope = (id: string): boolean => {
     const number = state.services.numberOf(id)
-    return number === undefined || has(scope.services, number)
+    return number === undefined || has(scope.services, number) || moved.has(id)
   }
-  const grants = new Set(policiesOfRouter(state.serviceRouters, routerId))
-  const scopeChanged =
-    [...touched.serviceRouters.values()].some((routers) => routers.has(routerId)) ||
-    [...touched.scopeServices.keys()].some((policyId) => grants.has(policyId))
+  const mayHavePolicy = (policyId: string): boolean => {
+    const services = servicesOf(state, policyId)
+    const isIn = services.length === 0 || services.some((set) => meets(set, scope.services))
+    return isIn || moved.size > 0 || touched.services.has(policyId)
+  }
+  const grants = policiesOfRouter(state.serviceRouters, routerId)
   return (
-    scopeChanged ||
-    [...touched.services.values()].some((flips) => [...flips.keys()].some(isInScope)) ||
-    [...touched.checks.keys()].some((policyId) => {
-      const services = servicesOf(state, policyId)
-      return services.length === 0 || services.some((set) => meets(set, scope.services))
-    })
+    [...touched.serviceRouters.values()].some((routers) => routers.has(routerId)) ||
+    grants.some((policyId) => unsure.scopeServices.has(policyId)) ||
+    [...unsure.services.values()].some((flips) => [...flips.keys()].some(mayBeInScope)) ||
+    [...unsure.checks.keys()].some(mayHavePolicy)
   )
 }
 

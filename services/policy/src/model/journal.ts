@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { metrics } from '@overlay/process'
 import type { Position, Positions } from '@overlay/rpc'
 import { isAtLeast } from '@overlay/store/change-log'
-import { type Touched, touchedBytes, uniteTouched } from '../domain/touched.js'
+import { addTouched, emptyTouched, type Touched, touchedBytes, uniteTouched } from '../domain/touched.js'
 import { CHECKPOINTS, JOURNAL_BYTES } from '../limits.js'
 
 /**
@@ -29,6 +29,8 @@ export interface Missed {
   readonly touched: Touched
   /** The part of it that the router may have all the same. */
   readonly unsure: Touched
+  /** What was touched later is not in it. */
+  readonly moment: Moment
 }
 
 /** What one message of a schema touched: it has the changes after one position up to another. */
@@ -109,7 +111,11 @@ export function openJournal() {
       return current
     },
     /** Undefined: the journal, or the list of checkpoints, begins later. */
-    missedBy(timeline: string, index: number): Missed | undefined {
+    async missedBy(
+      timeline: string,
+      index: number,
+      breathe: () => Promise<void> | undefined,
+    ): Promise<Missed | undefined> {
       const isExact = index % 2 === 0
       const known = checkpoints.filter((one) => one.timeline === timeline)
       const lower = known.findLast((one) => one.index <= index)
@@ -120,7 +126,17 @@ export function openJournal() {
       const unsure = lacking.filter(
         ({ schema, after }) => !upper || !after || !isAtLeast(after, upper.heads[schema]),
       )
-      return { touched: touchedBy(lacking), unsure: touchedBy(unsure) }
+      const [touched, unsureTouched] = [emptyTouched(), emptyTouched()]
+      const missed = { touched, unsure: unsureTouched, moment: now() }
+      for (const entry of lacking) {
+        addTouched(touched, entry.touched)
+        await breathe()
+      }
+      for (const entry of unsure) {
+        addTouched(unsureTouched, entry.touched)
+        await breathe()
+      }
+      return missed
     },
     /** What was touched after a moment. Undefined: the journal begins later. */
     since(moment: Moment): Touched | undefined {

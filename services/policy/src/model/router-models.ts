@@ -45,7 +45,7 @@ export interface RouterModels extends AsyncDisposable {
   /** Reads the ends of the change logs after the call, and waits until memory contains them. */
   refresh(): Promise<Checkpoint>
   /** Where a router with this index is, which any replica may have given it. Undefined: it needs a full state. */
-  resume(routerId: string, timeline: string, index: number): RouterReached | undefined
+  resume(routerId: string, timeline: string, index: number): Promise<RouterReached | undefined>
   full(routerId: string, signal: AbortSignal): Promise<FullState>
   /** What the router has to learn. Null: it needs a full state. Undefined: memory is being loaded. */
   changes(routerId: string, from: RouterReached): Promise<ChangeSet | null | undefined>
@@ -186,20 +186,26 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
     return set
   }
 
+  async function resume(
+    routerId: string,
+    timeline: string,
+    index: number,
+  ): Promise<RouterReached | undefined> {
+    const current = journal.current()?.checkpoint
+    if (current?.timeline !== timeline || index > current.index) return undefined
+    const missed = await journal.missedBy(timeline, index, breathe)
+    const later = missed && journal.since(missed.moment)
+    if (!later) return undefined
+    const touched = uniteTouched([missed.touched, later])
+    if (isOwn(routerId, touched) || isAmbiguous(state, routerId, touched, missed.unsure)) return undefined
+    return { checkpoint: { ...current, index }, moment: missed.moment, lacks: missed.touched }
+  }
+
   return {
     current: () => journal.current()?.checkpoint,
     moved,
     refresh,
-    resume(routerId, timeline, index) {
-      const current = journal.current()
-      if (!current || current.checkpoint.timeline !== timeline || index > current.checkpoint.index)
-        return undefined
-      const missed = journal.missedBy(timeline, index)
-      if (!missed || isOwn(routerId, missed.touched) || isAmbiguous(state, routerId, missed.unsure))
-        return undefined
-      const checkpoint = { ...current.checkpoint, index }
-      return { checkpoint, moment: journal.now(), lacks: missed.touched }
-    },
+    resume: (routerId, timeline, index) => serially(() => resume(routerId, timeline, index)),
     full: async (routerId, signal) =>
       join(routerId, signal) ??
       new Promise((resolve, reject) => {
