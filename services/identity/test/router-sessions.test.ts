@@ -1,6 +1,7 @@
 import { Fault } from '@overlay/rpc'
 import sql from 'sql-template-tag'
 import { expect, test } from 'vitest'
+import { reapSessions } from '../src/jobs/housekeeping.js'
 import { storeRouterIdentity } from '../src/store/router-identities.js'
 import { endSessions } from '../src/store/session-ends.js'
 import { type Replica, system, testIdentity } from './identity.js'
@@ -48,6 +49,17 @@ test('an ended API session of a router is replaced by a new one', async () => {
     changes: await endSessions(tx, sql`id = ${id}`),
   }))
   expect((await open(router.replica)).id).not.toBe(id)
+})
+
+test('the API session of a router outlasts its disconnections, however long', async () => {
+  await using router = await startRouter()
+  const { id } = await open(router.replica)
+  const { db, changeLog } = router.replica
+  await db.query(
+    sql`update api_session set last_activity_at = now() - interval '1 day', created_at = now() - interval '1 day'`,
+  )
+  await reapSessions(changeLog, { idleMs: 1000, lifetimeMs: 1000 }, 100)
+  expect((await open(router.replica)).id).toBe(id)
 })
 
 test('a router may change its config types, by id or name', async () => {

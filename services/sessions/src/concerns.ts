@@ -80,7 +80,6 @@ export async function openTraffic(core: ControlCore, owners: ControlOwners): Pro
   const opened = new AsyncDisposableStack()
   opened.use(terminators)
   opened.use(circuits)
-  opened.use(tunnel)
   opened.use(access) // disposed before the others, which it calls
   opened.use(model)
   access.onSessionsEnded(terminators.endOfSessions)

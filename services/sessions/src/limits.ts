@@ -413,10 +413,6 @@ export const TERMINATOR_SERVICE_MS = 2000
 export const REFRESH_MARGIN_SECONDS = 10
 /** Bytes of the token with which a router polls its services. Ours have 32. */
 export const MAX_TOKEN_BYTES = 50
-/** Milliseconds between two looks at the API sessions of routers that open none themselves. */
-export const KEEP_ROUTER_SESSIONS_MS = 30_000
-/** How often such an API session is used within the time after which it ends. */
-export const KEPT_PER_TIMEOUT = 3
 /** Milliseconds for identity to open the API session of a router. */
 export const ROUTER_SESSION_MS = 10_000
 /** Milliseconds within which a new API session may not have arrived with the changes of identity. */

@@ -51,9 +51,9 @@ const services = new Map(
 )
 
 const routers = new Map([
-  ['r1', { isEdge: true, isTunnelerEnabled: true }],
-  ['r2', { isEdge: true, isTunnelerEnabled: false }],
-  ['transit', { isEdge: false, isTunnelerEnabled: false }],
+  ['r1', { isEdge: true }],
+  ['r2', { isEdge: true }],
+  ['transit', { isEdge: false }],
 ])
 
 const hosting = {
@@ -73,7 +73,6 @@ async function startTunnel() {
     created: [] as string[],
     listed: [] as Context[],
     now: 0,
-    looks: 0,
     circuits: [] as CircuitRequest[],
   }
   const position = { timeline: 'a', number: 1 }
@@ -103,12 +102,7 @@ async function startTunnel() {
       },
     },
     now: () => world.now,
-    apiSessions: {
-      byId(id) {
-        world.looks++
-        return id === world.apiSession ? {} : undefined
-      },
-    },
+    apiSessions: { byId: (id) => (id === world.apiSession ? {} : undefined) },
     policy: {
       calls: {
         async getHeader() {
@@ -150,7 +144,6 @@ async function startTunnel() {
       end: async () => true,
     },
     log,
-    keepMs: 10,
   })
   return {
     ...terminators,
@@ -159,10 +152,7 @@ async function startTunnel() {
     stranger: fakeRouter(() => concern, 'r2'),
     transit: fakeRouter(() => concern, 'transit'),
     today: fakeRouter(() => concern, 'r1', today),
-    async [Symbol.asyncDispose]() {
-      await concern[Symbol.asyncDispose]()
-      await terminators[Symbol.asyncDispose]()
-    },
+    [Symbol.asyncDispose]: () => terminators[Symbol.asyncDispose](),
   }
 }
 
@@ -351,32 +341,6 @@ test('a router of another generation hosts by the id of a service', async () => 
   )
   expect(answer?.type).toBe(edgeType.createTunnelTerminatorV2Response)
   expect(await started.rows()).toMatchObject([{ id: 't1', service_id: 'blog' }])
-})
-
-test('the API session of a tunneler with the data model is opened and kept for it', async () => {
-  await using started = await startTunnel()
-  const { world, router, stranger, today: tunneler } = started
-  for (const one of [router, stranger, tunneler]) await one.connect()
-  expect(world.opened.map(({ routerId }) => routerId)).toEqual(['r1'])
-  world.now += 599_000
-  const looks = world.looks
-  await expect.poll(() => world.looks).toBeGreaterThan(looks + 1)
-  expect(world.opened).toHaveLength(1)
-  world.now += 2000
-  await expect.poll(() => world.opened).toHaveLength(2)
-})
-
-test('a tunneler with the data model whose API session is ended connects again', async () => {
-  await using started = await startTunnel()
-  const { world, router, today: tunneler } = started
-  await tunneler.connect()
-  await login(started)
-  world.apiSession = undefined
-  world.now += 20_000
-  const { closed } = tunneler.channel.channel
-  await expect.poll(() => closed.aborted).toBe(true)
-  expect(closed.reason.message).toBe('its API session has ended')
-  expect(router.channel.channel.closed.aborted).toBe(false)
 })
 
 test('a router of 2.x finds the terminator of each answer, also of a refusal, with what to do', async () => {

@@ -63,10 +63,12 @@ export async function areSessionsDue(db: Db, limits: SessionLimits): Promise<boo
 
 const hasLapsedToken = sql`(second_token_until <= now() and second_token_until <> 'infinity')`
 
+/** Those of routers are authenticated by their control channels. What routers host must outlast a long disconnection. */
 const hasExpired = ({ idleMs, lifetimeMs }: SessionLimits): Sql => sql`
-    ((client_id is null and ${isOlderThan(sql`last_activity_at`, idleMs)})
-     or expires_at < now()
-     or ${isOlderThan(sql`created_at`, lifetimeMs)})`
+    (method <> 'router'
+     and ((client_id is null and ${isOlderThan(sql`last_activity_at`, idleMs)})
+          or expires_at < now()
+          or ${isOlderThan(sql`created_at`, lifetimeMs)}))`
 
 /** Deletes up to `count` sessions that must end. Does nothing while another replica does it. */
 export async function endDueSessions(tx: Tx, limits: SessionLimits, count: number): Promise<RowChange[]> {

@@ -4,7 +4,7 @@ import { Fault, type IdentityServiceService, type Methods, ownContext } from '@o
 import type { RouterChannel } from '../channel/router-channel.js'
 import { AccessRefused } from '../domain/router-access.js'
 import { showableMembers } from '../domain/router-text.js'
-import { KEPT_PER_TIMEOUT, NEW_SESSION_MS, ROUTER_SESSION_MS } from '../limits.js'
+import { NEW_SESSION_MS, ROUTER_SESSION_MS } from '../limits.js'
 
 /** How the identity of a router hosts services. */
 export interface Hosting {
@@ -71,9 +71,6 @@ export function openRouterSessions({
     return opening
   }
 
-  const isAlive = ({ id }: RouterSession, openedAt: number): boolean =>
-    apiSessions.byId(id) !== undefined || now() - openedAt < NEW_SESSION_MS
-
   return {
     open,
     /** The same, without a call if it is known to exist. */
@@ -81,21 +78,8 @@ export function openRouterSessions({
       const entry = entries.get(router)
       if (!entry) return open(router, {})
       const session = await entry.opening
-      return isAlive(session, entry.openedAt) ? session : open(router, {})
-    },
-    /**
-     * Keeps the API sessions of routers that open none themselves. Returns the routers whose API session has been ended:
-     * they must host their services again.
-     */
-    async keep(): Promise<readonly RouterChannel[]> {
-      const ended: RouterChannel[] = []
-      for (const [router, { opening, openedAt }] of entries) {
-        const session = await opening.catch(() => undefined)
-        if (!session || !router.features.hasDataModel || entries.get(router)?.opening !== opening) continue
-        if (!isAlive(session, openedAt)) ended.push(router)
-        else if (now() - openedAt > (session.timeoutSeconds * 1000) / KEPT_PER_TIMEOUT) await open(router, {})
-      }
-      return ended
+      const isAlive = apiSessions.byId(session.id) !== undefined || now() - entry.openedAt < NEW_SESSION_MS
+      return isAlive ? session : open(router, {})
     },
     /** True once for each API session: the router must learn of it. */
     isNews(router: RouterChannel, { token }: RouterSession): boolean {

@@ -1,5 +1,4 @@
 import { CreateApiSessionRequest, CreateApiSessionResponse, edgeErrorCode, edgeType } from '@overlay/channel'
-import { runPeriodically } from '@overlay/process/async'
 import type {
   EntityServiceService,
   IdentityServiceService,
@@ -11,7 +10,6 @@ import { type Concern, onMessage } from '../channel/handlers.js'
 import { answer, refused } from '../channel/replies.js'
 import type { Circuits } from '../circuits/circuits.js'
 import { AccessRefused } from '../domain/router-access.js'
-import { KEEP_ROUTER_SESSIONS_MS } from '../limits.js'
 import type { NetworkRouter } from '../routers/router-directory.js'
 import type { ServiceDirectory, ServiceInfo } from '../terminators/service-directory.js'
 import type { Terminators } from '../terminators/terminators-concern.js'
@@ -29,34 +27,22 @@ export interface TunnelOptions extends TunnelSessionDeps, Pick<RouterSessionDeps
     readonly calls: Pick<Methods<PolicyServiceService>, 'getHeader'>
     readonly entities: Pick<Methods<EntityServiceService>, 'list'>
   }
-  readonly directory: {
-    get(routerId: string): Pick<NetworkRouter, 'isEdge' | 'isTunnelerEnabled'> | undefined
-  }
+  readonly directory: { get(routerId: string): Pick<NetworkRouter, 'isEdge'> | undefined }
   readonly services: Pick<ServiceDirectory, 'find' | 'findByName'>
   readonly terminators: Pick<Terminators, 'create' | 'update' | 'remove'>
   readonly circuits: Pick<Circuits, 'open' | 'end'>
   readonly log: Logger
-  /** Milliseconds between two looks at the API sessions of routers. */
-  readonly keepMs?: number
 }
 
 /** Routers that are identities themselves: they dial and host services for applications that know nothing of it. */
-export function tunnelConcern(options: TunnelOptions): Concern & AsyncDisposable {
-  const { policy, directory, log, keepMs = KEEP_ROUTER_SESSIONS_MS } = options
+export function tunnelConcern(options: TunnelOptions): Concern {
+  const { policy } = options
   const routerSessions = openRouterSessions(options)
   const services = {
     named: async (name: string) => existing(await options.services.findByName(name)),
     withId: async (id: string) => existing(await options.services.find(id)),
   }
   const deps = { ...options, routerSessions, services, session: tunnelSessions(options) }
-  const noteFailure = (err: unknown): void => {
-    if (!(err instanceof AccessRefused)) log.warn({ err }, 'API session of a router not opened')
-  }
-  async function keep(): Promise<void> {
-    // the router connects again, and then hosts its services again
-    for (const { channel } of await routerSessions.keep()) channel.close('its API session has ended')
-  }
-  const keeping = runPeriodically(keepMs, () => keep().catch(noteFailure))
   return {
     handlers: [
       // wire: the process of a router with a tunnel listener exits if this fails
@@ -75,13 +61,7 @@ export function tunnelConcern(options: TunnelOptions): Concern & AsyncDisposable
       ...routerTerminators(deps),
       ...tunnelCircuits(deps),
     ],
-    /** A router with the data model hosts at once what it hosted before, and opens no API session itself. */
-    async connected(router) {
-      const isTunneler = directory.get(router.routerId)?.isTunnelerEnabled ?? false
-      if (isTunneler && router.features.hasDataModel) await routerSessions.of(router).catch(noteFailure)
-    },
     disconnected: routerSessions.forget,
-    [Symbol.asyncDispose]: () => keeping[Symbol.asyncDispose](),
   }
 }
 
