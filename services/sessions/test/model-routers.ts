@@ -133,6 +133,8 @@ export async function startModels({
       const { state } = ValidateDataStateRequest.decode(message.body)
       const right = openStrictModel((violation) => violations.push(violation))
       if (state) right.replace(DataState.fromPartial({ ...state, timelineId: 'any' }))
+      for (const id of right.contents.revocations.keys())
+        if (model.contents.revocations.has(id)) violations.push('routers before 2.0 die of this comparison')
       kinds.push('validated')
       const body = ValidateDataStateResponse.encode({
         origEntityCounts: countsOf(right.contents),

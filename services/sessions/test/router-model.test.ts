@@ -179,6 +179,25 @@ test('revocations are in a full state, and their changes reach subscribed router
   expect([...router.violations, ...later.violations]).toEqual([])
 })
 
+test('a router before 2.0 gets no revocations, and no router compares them', async () => {
+  const identity = fakeIdentity()
+  const [one, two] = [identity.bearer('alice'), identity.bearer('bob')]
+  identity.revoke(one, Date.now() + hour)
+  await using network = await startModels({ identity, pki: fakePki([first]) })
+  const features = { ...NO_FEATURES, hasDataModel: true }
+  const [old, current] = [await network.connect(features), await network.connect()]
+  for (const router of [old, current]) router.subscribe()
+  await current.until(() => revokedBy(current).length === 1)
+  identity.revoke(two, Date.now() + hour)
+  await current.until(() => revokedBy(current).length === 2)
+  for (const router of [old, current]) {
+    await router.until(() => router.isSynced() && keysOf(router).length === 1)
+    expect(await network.concern.validateModel(router.routerId, true)).toMatchObject({ count: 0 })
+    expect(router.violations).toEqual([])
+  }
+  expect(revokedBy(old)).toEqual([])
+})
+
 test('two subscriptions at once are answered by one full state', async () => {
   await using network = await startModels({ pki: fakePki([first], [root]) })
   network.policy.commit(identityEvent('alice'))

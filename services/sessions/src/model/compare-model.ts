@@ -24,8 +24,11 @@ export interface ModelComparison {
   readonly differences: readonly DataStateDifference[]
 }
 
-/** Asks routers to compare their models with full states. */
-export function openComparison(withModel: WithModel, own: () => readonly ModelEvent[]) {
+/**
+ * Asks routers to compare their models with full states. wire: without revocations, because routers of 1.6 and 1.7 die of
+ * the comparison of two.
+ */
+export function openComparison(withModel: WithModel, keys: () => readonly ModelEvent[]) {
   const oversized = new Map<RouterChannel, () => void>()
 
   async function compare(router: RouterChannel): Promise<ModelComparison> {
@@ -34,7 +37,7 @@ export function openComparison(withModel: WithModel, own: () => readonly ModelEv
     oversized.set(router, () => tooLarge.resolve({ count: Number.POSITIVE_INFINITY, differences: [] }))
     try {
       return await withModel(routerId, channel.closed, (model) => {
-        const compose = () => validation({ model, own: own(), timelineId: '' })
+        const compose = () => validation({ model, own: keys(), timelineId: '' })
         const answer = channel.requestLarge(compose, COMPARE_MODEL_MS).then(({ body }) => comparisonIn(body))
         return Promise.race([answer, tooLarge.promise])
       })
@@ -56,13 +59,11 @@ export function openComparison(withModel: WithModel, own: () => readonly ModelEv
   return { compare, handler }
 }
 
-/** A router keeps revocations that have expired while it was offline. They are of no use, and do no harm. */
-const isHarmless = ({ entityType, diffType }: DataStateDifference): boolean =>
-  entityType === 'revocations' && diffType === 'added'
+const isRevocation = ({ entityType }: DataStateDifference): boolean => entityType === 'revocations'
 
 function comparisonIn(body: Buffer): ModelComparison {
   const { diffs } = decodeLimited(ValidateDataStateResponse, body, DIFFERENCE_READS)
-  const real = diffs.filter((one) => !isHarmless(one))
+  const real = diffs.filter((one) => !isRevocation(one))
   const differences = real
     .slice(0, MOST_DIFFERENCES)
     .map((one) => showableMembers({ ...one, detail: one.detail.slice(0, LONGEST_TEXT) }))

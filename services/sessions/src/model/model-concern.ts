@@ -36,14 +36,22 @@ export async function modelConcern(deps: ModelDeps): Promise<ModelConcern> {
   const { channels, policy, pki, access, sync, log } = deps
   const models = new Map<RouterChannel, RouterModel>()
   const budget = openSubscriptionBudget(deps)
-  const changed: RouterModel['changed'] = (events) => {
-    for (const model of models.values()) model.changed(events)
-  }
-  const keys = opening.use(await openPublishedKeys(pki, log, changed))
-  const revocations = opening.use(openRevocations(access, changed))
-  const own = () => [...keys.all().map((key) => keyEvent(ModelAction.CREATE, key)), ...revocations.all()]
+  const keys = opening.use(
+    await openPublishedKeys(pki, log, (events) => {
+      for (const model of models.values()) model.changed(events)
+    }),
+  )
+  const revocations = opening.use(
+    openRevocations(access, (events) => {
+      for (const [{ features }, model] of models) if (features.isGrouped) model.changed(events)
+    }),
+  )
+  const keyEvents = () => keys.all().map((key) => keyEvent(ModelAction.CREATE, key))
+  // wire: routers before 2.0 do nothing with revocations
+  const ownOf = ({ features }: RouterChannel) =>
+    features.isGrouped ? [...keyEvents(), ...revocations.all()] : keyEvents()
   const withModel = openFullModels(policy)
-  const comparison = openComparison(withModel, own)
+  const comparison = openComparison(withModel, keyEvents)
   opening.use(startModelChecks({ ...deps, models, compare: comparison.compare }))
   opening.defer(() => {
     for (const model of models.values()) model.end()
@@ -52,6 +60,7 @@ export async function modelConcern(deps: ModelDeps): Promise<ModelConcern> {
   function modelOf(router: RouterChannel): RouterModel {
     const known = models.get(router)
     if (known) return known
+    const own = () => ownOf(router)
     const model = openRouterModel(router, { policy, withModel, keys, own, turnOf: budget.turnOf, sync, log })
     models.set(router, model)
     return model
