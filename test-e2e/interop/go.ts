@@ -3,24 +3,23 @@ import { createHash } from 'node:crypto'
 import { readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { isRelease } from '../release.js'
 import { cache, once } from './once.js'
 
 const run = promisify(execFile)
 const source = join(import.meta.dirname, 'go-sdk')
 
-export type GoVersion = '0.23.42' | '1.2.3'
+export type GoVersion = '0.23.42' | '1.2.3' | '1.7.0'
 
-/** Versions of the Go SDK. All but the newest are for releases, because building one takes a minute of the processors. */
-export const goVersions: readonly GoVersion[] = isRelease ? ['0.23.42', '1.2.3'] : ['1.2.3']
+/** Versions of the Go SDK, the oldest first. */
+export const goVersions: readonly GoVersion[] = ['0.23.42', '1.2.3', '1.7.0']
 
-const modOf = (version: GoVersion): string => (version === '1.2.3' ? 'go.mod' : `go-${version}.mod`)
+const modOf = (version: GoVersion): string => (version === '1.7.0' ? 'go.mod' : `go-${version}.mod`)
 
 /** The program of `go-sdk` with this version of the SDK. It is built once. */
 export async function goProgram(version: GoVersion): Promise<string> {
   const mod = modOf(version)
   const hash = createHash('sha256')
-  for (const file of ['enroll.go', 'login.go', 'main.go', mod, mod.replace(/mod$/, 'sum')])
+  for (const file of ['enroll.go', 'http.go', 'login.go', 'main.go', mod, mod.replace(/mod$/, 'sum')])
     hash.update(await readFile(join(source, file)))
   const program = join(cache, `go-sdk-${version}-${hash.digest('hex').slice(0, 16)}`)
   await once(program, async () => {

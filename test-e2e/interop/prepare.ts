@@ -2,6 +2,7 @@ import { buildCommit, formerRelease } from '../cluster/former-release.js'
 import { kustomize } from '../kubernetes/kustomize.js'
 import { validator } from '../kubernetes/validate.js'
 import { goProgram, goVersions } from './go.js'
+import { goRouterProgram } from './go-router.js'
 import { jvmProgram } from './jvm.js'
 import { cSdk, pythonWith } from './python.js'
 
@@ -11,6 +12,7 @@ const all: (() => Promise<unknown>)[] = [
   kustomize,
   formerImage,
   validator,
+  goRouterProgram,
   jvmProgram,
   () => pythonWith(cSdk),
 ]

@@ -1,102 +1,36 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { RouterApiSession } from '@overlay/channel'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { TestRouter } from '../router/router.js'
 import { startTraffic, type Traffic, until } from '../traffic.js'
-import { type Application, startApplication } from './application.js'
-import { type GoVersion, goProgram, goVersions } from './go.js'
-import { cSdk, pythonWith } from './python.js'
+import {
+  type Applications,
+  type Event,
+  MEGABYTE,
+  openApplications,
+  type Sdk,
+  transfer,
+} from './applications.js'
+import { goVersions } from './go.js'
 
-const MEGABYTE = 1024 * 1024
-type Sdk = `go-${GoVersion}` | 'c'
 const sdks: readonly Sdk[] = [...goVersions.map((version) => `go-${version}` as const), 'c']
-
-interface Event {
-  readonly event: 'ready' | 'accepted' | 'middle' | 'refreshed' | 'done' | 'ended' | 'refused'
-  readonly bytes?: number
-  readonly sent?: string
-  readonly received?: string
-  readonly error?: string
-}
 
 let traffic: Traffic
 let router: TestRouter
 const routers: TestRouter[] = []
-let folder: string
-const commands = new Map<Sdk, readonly [string, ...string[]]>()
-const running: Application[] = []
-let count = 0
+let applications: Applications
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'overlay-traffic-'))
-  const prepared = sdks.map(async (sdk) => {
-    commands.set(sdk, await commandOf(sdk))
-  })
-  for (const outcome of await Promise.allSettled(prepared)) {
-    if (outcome.status === 'fulfilled') continue
-    if (process.env.CI === 'true') throw outcome.reason
-    console.warn(`skipping tests, because an SDK cannot be prepared: ${outcome.reason}`)
-  }
+  applications = await openApplications(sdks, () => traffic)
   traffic = await startTraffic({ sessions: 2 })
   router = await traffic.router('router', { hasLinks: true })
   routers.push(router)
 }, 600_000)
 afterAll(async () => {
-  await Promise.all(running.map((one) => one[Symbol.asyncDispose]()))
+  await applications?.[Symbol.asyncDispose]()
   await traffic?.[Symbol.asyncDispose]()
-  await rm(folder, { recursive: true })
 })
 
-async function commandOf(sdk: Sdk): Promise<[string, ...string[]]> {
-  if (sdk === 'c') return [await pythonWith(cSdk), join(import.meta.dirname, 'c-sdk-traffic.py')]
-  const version = goVersions.find((version) => sdk === `go-${version}`)
-  if (!version) throw new Error(`unknown SDK ${sdk}`)
-  return [await goProgram(version)]
-}
-
-interface Running extends Application {
-  readonly identityId: string
-}
-
-/** Starts an application that hosts or dials a service, and waits until it is ready. */
-async function start(sdk: Sdk, role: 'host' | 'dial', service: string): Promise<Running> {
-  const [command = '', ...program] = commands.get(sdk) ?? []
-  const name = `${role}-${count++}`
-  const identityId = await traffic.admin.create('identities', {
-    name,
-    type: 'Device',
-    isAdmin: false,
-    enrollment: { ott: true },
-    roleAttributes: [role === 'host' ? 'host' : 'client'],
-  })
-  const { enrollment } = await traffic.admin.request<{ enrollment: { ott: { jwt: string } } }>(
-    'GET',
-    `/identities/${identityId}`,
-  )
-  const token = join(folder, `${name}.jwt`)
-  await writeFile(token, enrollment.ott.jwt)
-  const identity = sdk === 'c' ? [join(folder, `${name}.json`)] : []
-  const application = startApplication(command, [...program, token, ...identity, role, service], {
-    timeoutMs: 120_000,
-  })
-  running.push(application)
-  expect(await application.next<Event>()).toMatchObject({ event: 'ready' })
-  return { ...application, identityId }
-}
-
-/** Starts both applications, when the service has a terminator. */
-async function pair(host: Sdk, client: Sdk) {
-  const name = `service-${count++}`
-  const serviceId = await traffic.service(name, { encryptionRequired: true })
-  const hosting = await start(host, 'host', name)
-  await until(async () => {
-    const terminators = await traffic.admin.request<object[]>('GET', `/services/${serviceId}/terminators`)
-    return terminators.length > 0
-  })
-  return { name, serviceId, host: hosting, client: await start(client, 'dial', name) }
-}
+const pair = (host: Sdk, client: Sdk) => applications.pair({ sdk: host }, { sdk: client })
 
 const [oldest = 'c'] = sdks
 const pairs: [Sdk, Sdk][] = [
@@ -107,17 +41,13 @@ const pairs: [Sdk, Sdk][] = [
 test.for(pairs)(
   '10 MB travel between a host on %s and a client on %s, and back',
   async ([host, client], { skip }) => {
-    if (!commands.has(host) || !commands.has(client)) skip()
-    const two = await pair(host, client)
-    two.client.write(`transfer ${10 * MEGABYTE} ${10 * MEGABYTE}`)
-    const done = await two.client.next<Event>()
-    expect(done).toMatchObject({ event: 'done', bytes: 10 * MEGABYTE })
-    expect(done.received).toBe(done.sent)
+    if (!applications.has(host) || !applications.has(client)) skip()
+    await transfer(await pair(host, client), 10 * MEGABYTE)
   },
 )
 
 test('10 MB travel over a link between two routers, and back', async ({ skip }) => {
-  if (!commands.has('go-1.2.3')) skip()
+  if (!applications.has('go-1.2.3')) skip()
   const far = await traffic.router('far', { hasLinks: true })
   routers.push(far)
   await until(() => far.links?.all().length === 1)
@@ -151,7 +81,7 @@ async function assignRouters(far: TestRouter): Promise<void> {
 }
 
 test('a removed policy ends a transfer at both ends', async ({ skip }) => {
-  if (!commands.has('go-1.2.3')) skip()
+  if (!applications.has('go-1.2.3')) skip()
   const { name, host, client } = await pair('go-1.2.3', 'go-1.2.3')
   client.write(`transfer ${10 * MEGABYTE} ${MEGABYTE}`)
   expect(await client.next<Event>()).toMatchObject({ event: 'middle' })
@@ -168,7 +98,7 @@ test('a removed policy ends a transfer at both ends', async ({ skip }) => {
 test('a transfer continues while both ends refresh their access tokens, and ends with the API session', async ({
   skip,
 }) => {
-  if (!commands.has('go-1.2.3')) skip()
+  if (!applications.has('go-1.2.3')) skip()
   const known = new Set(apiSessions().map(({ token }) => token))
   const { host, client } = await pair('go-1.2.3', 'go-1.2.3')
   client.write(`transfer ${10 * MEGABYTE} ${MEGABYTE}`)
@@ -195,7 +125,7 @@ test('a transfer continues while both ends refresh their access tokens, and ends
 })
 
 test('a transfer continues while the replica that set it up is killed', async ({ skip }) => {
-  if (!commands.has('go-1.2.3')) skip()
+  if (!applications.has('go-1.2.3')) skip()
   const { name, host, client } = await pair('go-1.2.3', 'go-1.2.3')
   client.write(`transfer ${10 * MEGABYTE} ${MEGABYTE}`)
   expect(await client.next<Event>()).toMatchObject({ event: 'middle' })
@@ -204,7 +134,7 @@ test('a transfer continues while the replica that set it up is killed', async ({
   if (pid === undefined) throw new Error(`there is no process ${owner}`)
   process.kill(pid, 'SIGKILL')
   await until(() => router.controllers.get(owner) === undefined)
-  const other = await start(oldest, 'dial', name)
+  const other = await applications.start('dial', name, { sdk: oldest })
   other.write(`transfer ${MEGABYTE} ${MEGABYTE}`)
   expect(await other.next<Event>()).toMatchObject({ event: 'done' })
   client.write('continue')

@@ -140,7 +140,7 @@ func (self *enrolled) logIn() error {
 // look asks over a new connection.
 func (self *enrolled) look() (member, error) {
 	client := self.network.CtrlClt
-	client.HttpTransport.CloseIdleConnections()
+	transportOf(client).CloseIdleConnections()
 	own, err := client.GetCurrentIdentity()
 	if err != nil {
 		return member{}, fmt.Errorf("identity: %w", err)

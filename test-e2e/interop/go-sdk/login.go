@@ -159,7 +159,7 @@ func (one *login) context() (*ziti.ContextImpl, error) {
 	if !ok {
 		return nil, fmt.Errorf("a context of type %T", opened)
 	}
-	sdk.CtrlClt.HttpTransport.DisableKeepAlives = true
+	transportOf(sdk.CtrlClt).DisableKeepAlives = true
 	if one.Scheme != "announced" {
 		sdk.CtrlClt.SetUseOidc(one.Scheme == "oidc")
 	}

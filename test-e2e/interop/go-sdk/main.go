@@ -1,7 +1,8 @@
 // Command sdk is an application on the Go SDK. It hosts a service that echoes, dials it, logs in, or enrolls.
 //
-// Arguments: file of the enrollment token, "host" or "dial", name of the service. Or only "login" or "enroll". Events are JSON lines
-// on stdout, and commands are lines on stdin. The end of stdin ends the program.
+// Arguments: file of the enrollment token, "host" or "dial", name of the service, how to sign in ("sessions", "oidc", or
+// "announced": the SDK asks the controller). Or only "login" or "enroll". Events are JSON lines on stdout, and commands
+// are lines on stdin. The end of stdin ends the program.
 package main
 
 import (
@@ -36,7 +37,7 @@ func main() {
 	case "enroll":
 		err = enrollments()
 	default:
-		err = run(os.Args[1], os.Args[2], os.Args[3])
+		err = run(os.Args[1], os.Args[2], os.Args[3], os.Args[4])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -44,9 +45,9 @@ func main() {
 	}
 }
 
-func run(tokenFile, role, service string) error {
+func run(tokenFile, role, service, scheme string) error {
 	commands := bufio.NewScanner(os.Stdin)
-	network, err := join(tokenFile)
+	network, err := join(tokenFile, scheme)
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func run(tokenFile, role, service string) error {
 }
 
 // join enrolls an identity and logs it in.
-func join(tokenFile string) (ziti.Context, error) {
+func join(tokenFile, scheme string) (ziti.Context, error) {
 	jwt, err := os.ReadFile(tokenFile)
 	if err != nil {
 		return nil, err
@@ -91,6 +92,9 @@ func join(tokenFile string) (ziti.Context, error) {
 	network, err := ziti.NewContext(config)
 	if err != nil {
 		return nil, err
+	}
+	if scheme != "announced" {
+		network.(*ziti.ContextImpl).CtrlClt.SetUseOidc(scheme == "oidc")
 	}
 	if err := network.Authenticate(); err != nil {
 		return nil, fmt.Errorf("login: %w", err)
