@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import type { Admin } from '../admin.js'
 import { type Traffic, until } from '../traffic.js'
 import { type Application, startApplication } from './application.js'
 import { type GoVersion, goProgram, goVersions } from './go.js'
@@ -63,22 +64,10 @@ export async function openApplications(sdks: readonly Sdk[], traffic: () => Traf
   const applications: Applications = {
     has: (sdk) => commands.has(sdk),
     async start(role, service, { sdk, scheme = 'announced', roleAttributes = [] }) {
-      const { admin } = traffic()
       const [command = '', ...program] = commands.get(sdk) ?? []
       const name = `${role}-${count++}`
-      const identityId = await admin.create('identities', {
-        name,
-        type: 'Device',
-        isAdmin: false,
-        enrollment: { ott: true },
-        roleAttributes: [role === 'host' ? 'host' : 'client', ...roleAttributes],
-      })
-      const { enrollment } = await admin.request<{ enrollment: { ott: { jwt: string } } }>(
-        'GET',
-        `/identities/${identityId}`,
-      )
-      const token = join(folder, `${name}.jwt`)
-      await writeFile(token, enrollment.ott.jwt)
+      const attributes = [role === 'host' ? 'host' : 'client', ...roleAttributes]
+      const { identityId, token } = await invite(traffic().admin, folder, name, attributes)
       const more = sdk === 'c' ? [join(folder, `${name}.json`), role, service] : [role, service, scheme]
       const application = startApplication(command, [...program, token, ...more], { timeoutMs: 120_000 })
       running.push(application)
@@ -104,6 +93,29 @@ export async function openApplications(sdks: readonly Sdk[], traffic: () => Traf
     },
   }
   return applications
+}
+
+/** Creates an identity, and a file with its enrollment token. */
+export async function invite(
+  admin: Admin,
+  folder: string,
+  name: string,
+  roleAttributes: readonly string[],
+): Promise<{ readonly identityId: string; readonly token: string }> {
+  const identityId = await admin.create('identities', {
+    name,
+    type: 'Device',
+    isAdmin: false,
+    enrollment: { ott: true },
+    roleAttributes,
+  })
+  const { enrollment } = await admin.request<{ enrollment: { ott: { jwt: string } } }>(
+    'GET',
+    `/identities/${identityId}`,
+  )
+  const token = join(folder, `${name}.jwt`)
+  await writeFile(token, enrollment.ott.jwt)
+  return { identityId, token }
 }
 
 async function commandOf(sdk: Sdk): Promise<[string, ...string[]]> {

@@ -6,9 +6,11 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { TestRouter } from '../router/router.js'
 import { startTraffic, type Traffic, until } from '../traffic.js'
+import { startApplication } from './application.js'
 import {
   type Applications,
   type Event,
+  invite,
   MEGABYTE,
   openApplications,
   type Pair,
@@ -18,6 +20,7 @@ import {
 } from './applications.js'
 import { goVersions } from './go.js'
 import { type GoRouter, goRouterProgram, goRouterVersion, startGoRouter } from './go-router.js'
+import { jvmProgram } from './jvm.js'
 
 const newest = 'go-1.7.0'
 const sdks: readonly Sdk[] = [...goVersions.map((version) => `go-${version}` as const), 'c']
@@ -103,6 +106,18 @@ test.for(titled)(
     await transfer(await applications.pair({ ...near, ...host }, { ...near, ...client }), 10 * MEGABYTE)
   },
 )
+
+test(`a router ${goRouterVersion} carries 1 MB for a client on the JVM SDK, and back`, async ({ skip }) => {
+  if (!canRun(newest)) skip()
+  const [java, ...args] = await jvmProgram()
+  const service = 'for-java'
+  await traffic.service(service, { encryptionRequired: true })
+  const { token } = await invite(traffic.admin, folder, 'java', ['client', 'near'])
+  await applications.start('host', service, { sdk: newest, ...near })
+  await using jvm = startApplication(java, args, { timeoutMs: 120_000 })
+  jvm.write(JSON.stringify({ action: 'enroll', token, service, bytes: MEGABYTE }))
+  expect(await jvm.next()).toMatchObject({ services: [service], echoed: true })
+})
 
 test.for([
   ['the 1.1 line', far, near],

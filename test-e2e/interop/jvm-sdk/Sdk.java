@@ -2,11 +2,15 @@ import com.google.gson.Gson;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.FileOutputStream;
+import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.KeyStore;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Random;
 import org.openziti.Ziti;
 import org.openziti.ZitiContext;
 
@@ -20,6 +24,7 @@ public class Sdk {
     String action; // "enroll" or "login"
     String token; // file of the enrollment token, beside which the identity is stored
     String service; // that the identity should receive
+    int bytes; // to send to the service, which echoes them; 0: it is not dialed
   }
 
   /** An identity after a command. */
@@ -27,6 +32,7 @@ public class Sdk {
     String error;
     String name;
     List<String> services;
+    boolean echoed; // all bytes came back unchanged
   }
 
   private static final Gson gson = new Gson();
@@ -56,8 +62,30 @@ public class Sdk {
       var service = context.getService(command.service); // waits until the SDK has received all
       member.name = context.getId().getName();
       member.services = service == null ? List.of() : List.of(service.getName());
+      if (command.bytes > 0) member.echoed = isEchoed(context, command);
     } finally {
       Ziti.removeContext(context);
+    }
+  }
+
+  private static boolean isEchoed(ZitiContext context, Command command) throws Exception {
+    var sent = new byte[command.bytes];
+    new Random().nextBytes(sent);
+    try (var connection = context.dial(command.service)) {
+      var writer = new Thread(() -> send(connection.getOutputStream(), sent));
+      writer.start();
+      var received = connection.getInputStream().readNBytes(sent.length);
+      writer.join();
+      return Arrays.equals(sent, received);
+    }
+  }
+
+  private static void send(OutputStream output, byte[] bytes) {
+    try {
+      output.write(bytes);
+      output.flush();
+    } catch (IOException problem) {
+      problem.printStackTrace(); // the reader ends, too
     }
   }
 
