@@ -72,7 +72,7 @@ async function measureRequests(
 async function openSide(
   name: string,
   running: RunningController | Product,
-  { topology, rows, keep, repeat, mode, routers }: Options,
+  { topology, rows, keep, repeat, mode, routers, line }: Options,
   opened: AsyncDisposableStack,
 ): Promise<Side> {
   const { url, username, password } = running
@@ -89,7 +89,8 @@ async function openSide(
     print(`${rows} passwords and ${rows} certificates added to the database`)
   }
   let fleet: Fleet | undefined
-  if (mode === 'routers') fleet = opened.use(await startFleet(admin, running, routers, print))
+  if (mode === 'routers')
+    fleet = opened.use(await startFleet(admin, running, { count: routers, line }, print))
   const bench = openBench(url, admin, token, { ...fromApi, rows }, repeat + 1, fleet)
   return { name, bench, running }
 }

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import type { Line } from '../../test-e2e/router/lines.js'
 import { type Topology, topologyOf } from './topology.js'
 
 export const usage = `npm run bench [-- [routers|rest|policy-change|cold-start] OPTIONS]
@@ -28,6 +29,7 @@ kills the process of one component after the other, and measures the start of it
   --pid N,…          its processes, of which all descendants count too
   --ctrl HOST:PORT   where it takes connections of routers
   --routers N        test routers (default 1000)
+  --line 1.1|1.6|2.0 of which release line they are (default 1.1); other lines have a data model: all services use them
   --help             this text`
 
 export interface Options {
@@ -43,6 +45,7 @@ export interface Options {
   readonly json: string | undefined
   readonly mode: Mode
   readonly routers: number
+  readonly line: Line
   readonly controller: RunningController | undefined
   /** Of the product that it starts itself. */
   readonly layout: Layout
@@ -52,6 +55,8 @@ export interface Options {
 
 const modes = ['requests', 'routers', 'rest', 'policy-change', 'cold-start'] as const
 export type Mode = (typeof modes)[number]
+
+const lines: readonly Line[] = ['1.1', '1.6', '2.0']
 
 /** So many processes with all components, or so many of each component. */
 export interface Layout {
@@ -97,6 +102,7 @@ export function readOptions(args: readonly string[]): Options {
       'beside-password': text('admin'),
       'beside-pid': text(),
       routers: text('1000'),
+      line: text('1.1'),
       help: { type: 'boolean', default: false },
     },
   })
@@ -118,6 +124,7 @@ export function readOptions(args: readonly string[]): Options {
     json: values.json,
     mode,
     routers: number('routers', values.routers),
+    line: lineOf(values.line),
     controller: url ? { ...controller(url, user, password, values.pid), ctrlAddress: ctrl } : undefined,
     layout: layoutOf(values),
     besideLayouts: [
@@ -130,6 +137,12 @@ export function readOptions(args: readonly string[]): Options {
         ? controller(beside, besideUser, besidePassword, values['beside-pid'])
         : { directory: resolve(process.env.INIT_CWD ?? '.', beside) },
   }
+}
+
+function lineOf(text: string | undefined): Line {
+  const line = lines.find((known) => known === text)
+  if (!line) throw new Error(`--line: '${text}' is none of ${lines.join()}`)
+  return line
 }
 
 const controller = (url: string, username: string, password: string, pids?: string): RunningController => ({
