@@ -58,6 +58,7 @@ async function makeSession(apiSessionId: string, identityId: string, type = 'Dia
 
 const featuresOf = (needsSignedSessions: boolean) => ({
   hasDataModel: true,
+  verifiesTokens: true,
   needsSignedSessions,
   isGrouped: false,
 })

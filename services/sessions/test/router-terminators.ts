@@ -67,7 +67,12 @@ export function fakeRouter(
 }
 
 /** Of 2.x. */
-export const CURRENT_FEATURES = { hasDataModel: true, needsSignedSessions: true, isGrouped: true }
+export const CURRENT_FEATURES = {
+  hasDataModel: true,
+  verifiesTokens: true,
+  needsSignedSessions: true,
+  isGrouped: true,
+}
 
 /** Sessions that exist, by token: who hosts which service. */
 const grants: Readonly<Record<string, { readonly identityId: string; readonly serviceId: string }>> = {

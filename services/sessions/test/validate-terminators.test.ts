@@ -91,7 +91,12 @@ test('a router that creates a terminator again right after it has reported it as
   expect(await ids(started)).toEqual(['t1'])
 })
 
-const today: RouterFeatures = { hasDataModel: true, needsSignedSessions: true, isGrouped: true }
+const today: RouterFeatures = {
+  hasDataModel: true,
+  verifiesTokens: true,
+  needsSignedSessions: true,
+  isGrouped: true,
+}
 const isPostCreate = ({ body = Buffer.alloc(0) }: Outgoing): boolean =>
   ValidateTerminatorsV2Request.decode(body).postCreate
 

@@ -5,11 +5,11 @@ import { type ApiSession, fingerprintsAt } from '../domain/api-session.js'
 import type { RouterFeatures } from '../domain/router-features.js'
 
 /** What decides how a router gets API sessions. */
-export type PushFeatures = Pick<RouterFeatures, 'hasDataModel'>
+export type PushFeatures = Pick<RouterFeatures, 'verifiesTokens'>
 
 /** wire: routers with the data model verify access tokens themselves. */
-export const isPushedTo = ({ tokenId }: ApiSession, { hasDataModel }: PushFeatures): boolean =>
-  !hasDataModel || tokenId === undefined
+export const isPushedTo = ({ tokenId }: ApiSession, { verifiesTokens }: PushFeatures): boolean =>
+  !verifiesTokens || tokenId === undefined
 
 /** wire: the original sends at most 100 sessions in one message of a full state. */
 export const SESSIONS_PER_MESSAGE = 100
@@ -18,11 +18,14 @@ export const SESSIONS_PER_MESSAGE = 100
 export const routerIdOf = (id: string): string =>
   isUuid(id) ? cuidAt(timeOfUuid(id) * 1000, id.replaceAll('-', '').slice(-13)) : id
 
-export const routerApiSession = (session: ApiSession, { hasDataModel }: PushFeatures): RouterApiSession => ({
+export const routerApiSession = (
+  session: ApiSession,
+  { verifiesTokens }: PushFeatures,
+): RouterApiSession => ({
   token: session.token,
   id: routerIdOf(session.id),
   certFingerprints: fingerprintsAt(session, Date.now()),
-  identityId: hasDataModel ? session.identityId : '', // wire: others do not know the field
+  identityId: verifiesTokens ? session.identityId : '', // wire: others do not know the field
 })
 
 export const encodeAdded = (isFullState: boolean, apiSessions: RouterApiSession[]): Uint8Array =>
@@ -39,7 +42,7 @@ export function openEncodings() {
   const [plain, withIdentity] = [new Map<ApiSession, Uint8Array>(), new Map<ApiSession, Uint8Array>()]
   return {
     of(session: ApiSession, features: PushFeatures): Uint8Array {
-      const encodings = features.hasDataModel ? withIdentity : plain
+      const encodings = features.verifiesTokens ? withIdentity : plain
       const encoding = encodings.get(session) ?? encodeAdded(false, [routerApiSession(session, features)])
       encodings.set(session, encoding)
       return encoding

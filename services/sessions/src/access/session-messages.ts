@@ -53,7 +53,7 @@ export function openSessionMessages(routers: () => ReadonlySet<RouterChannel>) {
     for (const [routersOf, group] of groups)
       for (const features of alike) {
         const to: Addressees = (router) =>
-          router.features.hasDataModel === features.hasDataModel && routersOf.has(router.routerId)
+          router.features.verifiesTokens === features.verifiesTokens && routersOf.has(router.routerId)
         if (!isConnected(to)) continue
         const pushed = group.filter((session) => isPushedTo(session, features))
         for (const some of pagesOf(pushed, SESSIONS_PER_MESSAGE)) sendPage(some, to, features)
@@ -98,7 +98,7 @@ const tokensOf = (some: readonly EndedSession[]): string[] => some.map(({ token 
 const idsOf = (some: readonly EndedSession[]): string[] => some.map(({ id }) => id)
 
 /** Routers that get them in the same form. */
-const alike: readonly PushFeatures[] = [{ hasDataModel: false }, { hasDataModel: true }]
+const alike: readonly PushFeatures[] = [{ verifiesTokens: false }, { verifiesTokens: true }]
 
 type Addressees = (router: RouterChannel) => boolean
 

@@ -68,7 +68,7 @@ export function routerStatus(
   const statuses = new Map<string, Status>()
 
   function wordOf({ row, hello, sync }: Status): string {
-    const parts: readonly SyncPart[] = row.features.hasDataModel
+    const parts: readonly SyncPart[] = row.features.verifiesTokens
       ? ['api-sessions', 'model']
       : ['api-sessions']
     if (hello !== 'helloReceived' || parts.every((part) => !sync[part])) return words[hello]

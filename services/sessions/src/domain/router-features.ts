@@ -2,8 +2,10 @@ import type { Version } from '@overlay/channel'
 
 /** What a router can do, as its hello announces it. */
 export interface RouterFeatures {
-  /** It decides access by the router data model, and receives no API sessions of OpenID Connect. */
+  /** It subscribes to the router data model if it can. */
   readonly hasDataModel: boolean
+  /** It verifies access tokens with the keys of the model. Others receive them as API sessions. */
+  readonly verifiesTokens: boolean
   /** It takes sessions whose token is signed, and no others. */
   readonly needsSignedSessions: boolean
   /** It speaks the grouped control channel of 2.x. */
@@ -11,27 +13,34 @@ export interface RouterFeatures {
 }
 
 /** wire: routers evaluate posture checks, of clients with access tokens, since they take signed sessions. */
-export const evaluatesPosture = ({ needsSignedSessions }: RouterFeatures): boolean => needsSignedSessions
+export const evaluatesPosture = ({ verifiesTokens, needsSignedSessions }: RouterFeatures): boolean =>
+  verifiesTokens && needsSignedSessions
 
 /** Of a router of 1.1 or 1.2. */
 export const NO_FEATURES: RouterFeatures = {
   hasDataModel: false,
+  verifiesTokens: false,
   needsSignedSessions: false,
   isGrouped: false,
 }
 
 /**
- * wire: from 1.1 to 1.7 the hello is the same but for the text of the version, so this is the one place that reads it. A
- * text that names no release is that of a build without a version: it counts as 1.1, which every router from 1.1 to 1.6
- * can be.
+ * wire: from 1.1 to 1.7 the hello is the same but for the text of the version, so this is the one place that reads it.
+ * Programs that are built without a release say v0.0.0, whatever their line: they get all that any line needs. Any other
+ * text that names no release counts as 1.1.
  */
 export function featuresOf({ version }: Pick<Version, 'version'>, isGrouped: boolean): RouterFeatures {
-  if (isGrouped) return { hasDataModel: true, needsSignedSessions: true, isGrouped }
+  if (isGrouped) return { hasDataModel: true, verifiesTokens: true, needsSignedSessions: true, isGrouped }
+  if (version === unreleased)
+    return { hasDataModel: true, verifiesTokens: false, needsSignedSessions: true, isGrouped }
   const [, major, minor] = release.exec(version)?.map(Number) ?? []
   const isSince = (least: number): boolean =>
     major !== undefined && minor !== undefined && (major > 1 || (major === 1 && minor >= least))
-  return { hasDataModel: isSince(3), needsSignedSessions: isSince(7), isGrouped }
+  const hasDataModel = isSince(3)
+  return { hasDataModel, verifiesTokens: hasDataModel, needsSignedSessions: isSince(7), isGrouped }
 }
+
+const unreleased = 'v0.0.0'
 
 const release = /^v(\d{1,4})\.(\d{1,4})\.\d{1,4}(?:[-+][\w.+-]*)?$/
 
