@@ -129,6 +129,6 @@ async function commandOf(sdk: Sdk): Promise<[string, ...string[]]> {
 export async function transfer({ client }: Pick<Pair, 'client'>, bytes: number): Promise<void> {
   client.write(`transfer ${bytes} ${bytes}`)
   const done = await client.next<Event>()
-  expect(done).toMatchObject({ event: 'done', bytes })
+  expect(done, done.error).toMatchObject({ event: 'done', bytes })
   expect(done.received).toBe(done.sent)
 }

@@ -17,6 +17,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/openziti/edge-api/rest_client_api_client/current_api_session"
 	"github.com/openziti/sdk-golang/ziti"
 	"github.com/openziti/sdk-golang/ziti/enroll"
 )
@@ -126,7 +127,7 @@ func host(network ziti.Context, service string) error {
 }
 
 // transfer sends bytes and receives their echo. In the middle it tells so, and waits for a command: to refresh, as often
-// as it comes, or to continue.
+// as it comes, to sign out, or to continue.
 func transfer(network ziti.Context, service string, total, middle int64, commands *bufio.Scanner) event {
 	conn, err := network.Dial(service)
 	if err != nil {
@@ -154,6 +155,12 @@ func transfer(network ziti.Context, service string, total, middle int64, command
 					tell(refresh(network))
 					continue
 				}
+				if commands.Text() == "sign-out" {
+					if err := signOut(network); err != nil {
+						tell(event{Event: "refused", Error: err.Error()})
+					}
+					continue
+				}
 				written <- send(conn, source, total-middle)
 				return
 			}
@@ -172,6 +179,14 @@ func transfer(network ziti.Context, service string, total, middle int64, command
 func refresh(network ziti.Context) event {
 	err := network.(*ziti.ContextImpl).RefreshApiSessionWithBackoff()
 	return event{Event: "refreshed", Error: text(err)}
+}
+
+// signOut ends the API session, and leaves the connections to routers as they are.
+func signOut(network ziti.Context) error {
+	client := network.(*ziti.ContextImpl).CtrlClt
+	params := current_api_session.NewDeleteCurrentAPISessionParams()
+	_, err := client.API.CurrentAPISession.DeleteCurrentAPISession(params, client.GetCurrentApiSession())
+	return err
 }
 
 func send(conn net.Conn, source io.Reader, bytes int64) error {

@@ -1,5 +1,6 @@
 import com.google.gson.Gson;
 import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.FileOutputStream;
 import java.io.IOException;
@@ -36,6 +37,9 @@ public class Sdk {
   }
 
   private static final Gson gson = new Gson();
+  /** The SDK fails if it reads less than a whole message. */
+  private static final int MESSAGE = 256 * 1024;
+
   private static final char[] noPassword = new char[0];
 
   public static void main(String[] arguments) throws Exception {
@@ -74,9 +78,15 @@ public class Sdk {
     try (var connection = context.dial(command.service)) {
       var writer = new Thread(() -> send(connection.getOutputStream(), sent));
       writer.start();
-      var received = connection.getInputStream().readNBytes(sent.length);
+      var received = new ByteArrayOutputStream();
+      var chunk = new byte[MESSAGE];
+      while (received.size() < sent.length) {
+        int count = connection.read(chunk, 0, chunk.length);
+        if (count < 0) break;
+        received.write(chunk, 0, count);
+      }
       writer.join();
-      return Arrays.equals(sent, received);
+      return Arrays.equals(sent, received.toByteArray());
     }
   }
 
