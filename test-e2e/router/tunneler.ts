@@ -62,7 +62,7 @@ export function openTunneler({ routerId, model, parts }: TunnelerOptions): Tunne
     const tunnel: TunnelHost = {
       async dial(circuit) {
         const end: CircuitEnd = open(circuit, false, {
-          deliver: (piece) => end.push(piece),
+          deliver: ({ data, headers }) => end.push({ data, headers }),
           ended: () => void circuits.delete(end),
         })
         circuits.add(end)
