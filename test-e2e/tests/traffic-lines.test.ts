@@ -1,85 +1,233 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { logInByOpenId } from '../member.js'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { differences } from '../../packages/channel/testing/model-contents.js'
+import { logInByOpenId, type Member } from '../member.js'
+import type { Line } from '../router/lines.js'
 import type { TestRouter } from '../router/router.js'
+import { type Connection, echo } from '../router/sdk.js'
 import { exchange, openSession, startTraffic, type Traffic, until } from '../traffic.js'
 
-/** Only a test that fails waits as long. */
-const WITHIN_MS = 60_000
+const lines: readonly Line[] = ['1.1', '1.6', '2.0']
+const logins = ['by a stored API session', 'by an access token'] as const
+type Login = (typeof logins)[number]
 
 let traffic: Traffic
-const routers = new Map<string, TestRouter>()
+const routers = new Map<Line, TestRouter>()
 beforeAll(async () => {
-  traffic = await startTraffic({ sessions: 2 })
-  for (const line of ['1.1', '2.0'] as const)
-    routers.set(line, await traffic.router(`line-${line}`, { line, hasLinks: true }))
-  await until(() => [...routers.values()].every((router) => router.links?.all().length === 1))
+  traffic = await startTraffic()
+  for (const line of lines) {
+    const name = `router-${line.replace('.', '-')}`
+    routers.set(line, await traffic.router(name, { line, hasLinks: true, closeWaitMs: 500 }))
+  }
+  await until(() => [...routers.values()].every(({ links }) => links?.all().length === lines.length - 1))
 })
 afterAll(() => traffic[Symbol.asyncDispose]())
 
-const of = (line: string): TestRouter => {
+function routerOf(line: Line): TestRouter {
   const router = routers.get(line)
   if (!router) throw new Error(`no router of ${line}`)
   return router
 }
-const terminatorsOf = async (serviceId: string) => {
-  const filter = encodeURIComponent(`service = "${serviceId}"`)
-  return (await traffic.admin.request<object[]>('GET', `/terminators?filter=${filter}`)).length
+
+let count = 0
+/** An identity with an application at a router of the line. */
+async function application(role: 'host' | 'client', line: Line, login: Login) {
+  const enrolled = await traffic.member(`${role}-${++count}`, role)
+  const isStored = login === 'by a stored API session'
+  const { id, certificate } = enrolled
+  const member = isStored ? enrolled : await logInByOpenId(traffic.server, id, certificate)
+  return { member, sdk: await traffic.connect(member, routerOf(line)) }
 }
-const isIdle = () => [...routers.values()].every((router) => router.circuits().length === 0)
 
-describe.each([
-  ['1.1', '2.0'],
-  ['2.0', '1.1'],
-  ['2.0', '2.0'],
-])('a host at a router of %s and a client at one of %s', (hostLine, clientLine) => {
-  const name = `from-${hostLine}-to-${clientLine}`.replaceAll('.', '-')
+/** A service that an application at the line hosts. */
+async function hosted(line: Line, login: Login) {
+  const serviceId = await traffic.service(`service-${++count}`)
+  const { member, sdk } = await application('host', line, login)
+  const session = await openSession(member, serviceId, 'Bind')
+  const accepted: Connection[] = []
+  const onConnection = (connection: Connection): void => {
+    accepted.push(connection)
+    echo(connection)
+  }
+  await sdk.host(session.token, { onConnection })
+  return { serviceId, member, session, accepted }
+}
 
-  test('exchange data, until the session of the client and then that of the host ends', async () => {
-    const host = await traffic.hosted(name, of(hostLine))
-    expect(host.session.token).toMatch(/^ey/)
-    const client = await traffic.dialed(host.serviceId, of(clientLine))
-    expect(client.session.token).toMatch(/^ey/)
-    const sent = randomBytes(100_000)
-    expect(await exchange(client.connection, sent)).toEqual(sent)
+/** An application at the line that has dialed a service. */
+async function dialed(serviceId: string, line: Line, login: Login) {
+  const { member, sdk } = await application('client', line, login)
+  const session = await openSession(member, serviceId, 'Dial')
+  const connection = await sdk.dial(session.token)
+  return { member, sdk, session, connection }
+}
 
-    await traffic.admin.request('DELETE', `/sessions/${client.session.id}`)
-    await client.connection.ended
-    await until(isIdle, WITHIN_MS)
-    await expect(client.sdk.dial(client.session.token)).rejects.toThrow()
+const sent = randomBytes(100_000)
+async function expectEcho(connection: Connection): Promise<void> {
+  expect((await exchange(connection, sent)).equals(sent)).toBe(true)
+}
 
-    const again = await openSession(client.member, host.serviceId, 'Dial')
-    const connection = await client.sdk.dial(again.token)
-    expect(await exchange(connection, sent)).toEqual(sent)
-    await traffic.admin.request('DELETE', `/sessions/${host.session.id}`)
-    await until(isIdle, WITHIN_MS)
-    await until(async () => (await terminatorsOf(host.serviceId)) === 0, WITHIN_MS)
-  })
+const pairs = lines.flatMap((host) => lines.map((client) => [host, client] as const))
+test.each(pairs.flatMap((pair) => logins.map((login) => [...pair, login] as const)))(
+  'an application at a %s router is reached from a %s router %s',
+  async (hostLine, clientLine, login) => {
+    const { serviceId, accepted } = await hosted(hostLine, login)
+    const { connection, member } = await dialed(serviceId, clientLine, login)
+    await expectEcho(connection)
+    if (hostLine === '2.0' && clientLine === '2.0')
+      expect(accepted[0]?.dialer).toBe(
+        (await traffic.admin.request<{ name: string }>('GET', `/identities/${member.id}`)).name,
+      )
+  },
+)
 
-  test('with access tokens do the same, and sign-out ends it', async () => {
-    const host = await traffic.hosted(`${name}-tokens`, of(hostLine))
-    const { id, certificate } = await traffic.member(`${name}-client`, 'client')
-    const member = await logInByOpenId(traffic.server, id, certificate)
-    const session = await openSession(member, host.serviceId, 'Dial')
+const ends: readonly (readonly [string, (member: Member) => Promise<unknown>])[] = [
+  [
+    'its policy no longer grants the service',
+    ({ id }) => traffic.admin.request('PATCH', `/identities/${id}`, { roleAttributes: [] }),
+  ],
+  [
+    'its identity is disabled',
+    ({ id }) => traffic.admin.request('POST', `/identities/${id}/disable`, { durationMinutes: 0 }),
+  ],
+  ['its identity is deleted', ({ id }) => traffic.admin.request('DELETE', `/identities/${id}`)],
+  ['it signs out', (member) => member.request('DELETE', '/current-api-session')],
+]
+const endings = lines.flatMap((line) =>
+  logins.flatMap((login) => ends.map(([when, end]) => [line, login, when, end] as const)),
+)
+
+test.each(endings)(
+  'what an application at a %s router dialed %s ends when %s',
+  async (line, login, _, end) => {
+    const { serviceId } = await hosted('1.1', logins[0])
+    const { member, connection } = await dialed(serviceId, line, login)
+    await expectEcho(connection)
+    await end(member)
+    await connection.ended
+  },
+)
+
+test.each(endings)(
+  'what an application at a %s router hosts %s ends when %s',
+  async (line, login, _, end) => {
+    const { serviceId, member } = await hosted(line, login)
+    const { connection } = await dialed(serviceId, '1.1', logins[0])
+    await expectEcho(connection)
+    const terminators = async () =>
+      await traffic.admin.request<object[]>('GET', `/services/${serviceId}/terminators`)
+    expect(await terminators()).toHaveLength(1)
+    await end(member)
+    await until(async () => (await terminators()).length === 0)
+    await connection.ended
+  },
+)
+
+test.each(lines)(
+  'the end of a session ends what was dialed and hosted with it at a %s router',
+  async (line) => {
+    const host = await hosted(line, logins[0])
+    const { sdk, member, session, connection } = await dialed(host.serviceId, line, logins[0])
     expect(session.token).toMatch(/^ey/)
-    const connection = await (await traffic.connect(member, of(clientLine))).dial(session.token)
-    const sent = randomBytes(100_000)
-    expect(await exchange(connection, sent)).toEqual(sent)
-    await member.request('DELETE', '/current-api-session')
-    await until(isIdle, WITHIN_MS)
-  })
-})
+    await expectEcho(connection)
+    await traffic.admin.request('DELETE', `/sessions/${session.id}`)
+    await connection.ended
+    await expect(sdk.dial(session.token)).rejects.toThrow()
+
+    const again = await openSession(member, host.serviceId, 'Dial')
+    const second = await sdk.dial(again.token)
+    await expectEcho(second)
+    await traffic.admin.request('DELETE', `/sessions/${host.session.id}`)
+    await second.ended
+    await expect(sdk.dial(again.token)).rejects.toThrow()
+  },
+)
 
 test('a list of the routers of a service says whether a session still exists', async () => {
-  const host = await traffic.hosted('refreshed', of('1.1'))
+  const { serviceId, member, session } = await hosted('1.1', logins[0])
   const routersFor = (token: string) =>
-    host.member.call('GET', `/services/${host.serviceId}/edge-routers`, undefined, { 'session-token': token })
-  const { token, id } = host.session
+    member.call('GET', `/services/${serviceId}/edge-routers`, undefined, { 'session-token': token })
+  const { token, id } = session
   expect((await routersFor(token)).status).toBe(200)
-  const shown = await host.member.request<{ token: string }>('GET', `/sessions/${id}`)
+  const shown = await member.request<{ token: string }>('GET', `/sessions/${id}`)
   expect(shown.token).toMatch(/^ey/)
   expect((await routersFor(shown.token)).status).toBe(200)
   expect((await routersFor(`${token.slice(0, -4)}AAAA`)).status).toBe(401)
   await traffic.admin.request('DELETE', `/sessions/${id}`)
   expect((await routersFor(token)).status).toBe(404)
+})
+
+test('a router of 2.0 that is an identity hosts and dials what its policies grant, and no longer', async () => {
+  const router = await traffic.router('tunneler', {
+    line: '2.0',
+    isTunneler: true,
+    hasLinks: true,
+    body: { isTunnelerEnabled: true },
+  })
+  const { admin } = traffic
+  await admin.request('PATCH', `/identities/${router.id}`, { roleAttributes: ['host', 'client'] })
+  const name = `service-${++count}`
+  const serviceId = await traffic.service(name)
+  await until(() => router.tunneler?.hosted().includes(serviceId))
+  const { connection } = await dialed(serviceId, '1.1', logins[0])
+  await expectEcho(connection)
+  expect((await router.tunneler?.exchange(name, sent))?.equals(sent)).toBe(true)
+  await admin.request('PATCH', `/identities/${router.id}`, { roleAttributes: [] })
+  await connection.ended
+  await expect(router.tunneler?.exchange(name, sent)).rejects.toThrow()
+})
+
+test.each(['1.1', '2.0'] as const)(
+  'what was dialed at a %s router by a stored API session ends when its endpoint fails a posture check',
+  async (line) => {
+    const { serviceId } = await hosted(line, logins[0])
+    const { member, sdk } = await application('client', line, logins[0])
+    await requireDomain(serviceId)
+    const respond = (domain: string) =>
+      member.request('POST', '/posture-response', { id: 'any', typeId: 'DOMAIN', domain })
+    await expect(openSession(member, serviceId, 'Dial')).rejects.toThrow()
+    await respond('a.example')
+    const connection = await sdk.dial((await openSession(member, serviceId, 'Dial')).token)
+    await expectEcho(connection)
+    await respond('b.example')
+    await connection.ended
+  },
+)
+
+test('a router of 2.0 decides about posture checks of an application with an access token', async () => {
+  const { serviceId } = await hosted('2.0', logins[0])
+  const { member, sdk } = await application('client', '2.0', logins[1])
+  await requireDomain(serviceId)
+  const router = routerOf('2.0')
+  await until(() => [...router.model.contents['posture-check'].values()].length > 0)
+  const { token } = await openSession(member, serviceId, 'Dial')
+  await expect(sdk.dial(token)).rejects.toThrow('no access to service')
+  sdk.report({ domain: 'a.example' })
+  const connection = await sdk.dial(token)
+  await expectEcho(connection)
+  sdk.report({ domain: 'b.example' })
+  await connection.ended
+})
+
+/** From now on, dialing the service requires a domain. */
+async function requireDomain(serviceId: string): Promise<void> {
+  const { admin } = traffic
+  const name = `check-${++count}`
+  await admin.create('posture-checks', {
+    name,
+    typeId: 'DOMAIN',
+    domains: ['a.example'],
+    roleAttributes: [name],
+  })
+  const policies = await admin.request<{ id: string; type: string }[]>(
+    'GET',
+    `/services/${serviceId}/service-policies`,
+  )
+  const dial = policies.find(({ type }) => type === 'Dial')
+  await admin.request('PATCH', `/service-policies/${dial?.id}`, { postureCheckRoles: [`#${name}`] })
+}
+
+test('routers with equal scopes have equal models', async () => {
+  const [one, other] = [routerOf('1.6'), routerOf('2.0')]
+  await expect.poll(() => differences(one.model.contents, other.model.contents)).toEqual([])
+  expect(one.model.contents.identity.size).toBeGreaterThan(0)
 })
