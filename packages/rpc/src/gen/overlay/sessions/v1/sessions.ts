@@ -319,7 +319,7 @@ function createBaseValidationPart(): ValidationPart {
 export const ValidationPart: MessageFns<ValidationPart> = {
   encode(message: ValidationPart, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.count !== 0) {
-      writer.uint32(8).uint64(message.count);
+      writer.uint32(8).int64(message.count);
     }
     for (const v of message.results) {
       writer.uint32(18).bytes(v!);
@@ -345,7 +345,7 @@ export const ValidationPart: MessageFns<ValidationPart> = {
               break;
             }
 
-            message.count = longToNumber(reader.uint64());
+            message.count = longToNumber(reader.int64());
             continue;
           }
           case 2: {
