@@ -24,7 +24,7 @@ const pkcs8Of = ({ privateKey }: { readonly privateKey: KeyObject }): string =>
   privateKey.export({ type: 'pkcs8', format: 'pem' }) as string
 
 // wire: of OpenID Connect RSA, because the Go SDK 0.23 refuses id tokens with other signatures than RS256. P-256 signs in a
-// thirtieth of the time, and a token of a session is signed while its client waits
+// tenth of the time, and a token of a session is signed while its client waits
 export const newTokenKey = async (role: TokenRole): Promise<NewTokenKey> =>
   tokenKeyOf(await (role === 'token' ? newServerKey() : newAuthorityKey()))
 
