@@ -1,5 +1,6 @@
 import { ModelPolicyType, TerminatorPrecedence } from '@overlay/channel'
 import { emptyContents, type ModelContents } from '../../../packages/channel/testing/model-contents.js'
+import { isForRouters } from '../src/domain/posture/mfa-check.js'
 import { modelCheckOf } from '../src/model/posture-checks.js'
 import { checksAsked, chosen, routersFor, routersForService, type World } from './naive-world.js'
 
@@ -67,7 +68,9 @@ export function naiveModel(
     const { id, type, semantic, identityRoles, serviceRoles } = policy
     const granted = chosen(serviceRoles, semantic, world.services).filter(serves)
     if (granted.length === 0) continue
-    const checks = checksAsked(world, policy)
+    const checks = checksAsked(world, policy).filter((id) =>
+      isForRouters(world['posture-checks'].get(id)?.check),
+    )
     for (const check of checks) {
       const name = nameOf('posture-checks', check)
       model['posture-check'].set(check, modelCheckOf(check, name, world['posture-checks'].get(check)?.check))

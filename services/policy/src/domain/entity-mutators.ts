@@ -9,6 +9,7 @@ import {
   policiesAreShown,
 } from './effect.js'
 import { addTo, takeFrom } from './multimap.js'
+import { isForRouters } from './posture/mfa-check.js'
 import type { Check } from './posture/posture-check.js'
 import type { Relation } from './relation.js'
 import type { Identity, IdentityPosture, IdentitySettings, PostureCheck, Router, Service } from './rows.js'
@@ -143,12 +144,17 @@ export function putPostureCheck(state: State, { id, attributes, revision, check 
   const isFirst = !policiesAreShown(state)
   const before = current === undefined ? [] : requiring(state, current)
   const { number, changed, isNew } = checks.put(id, attributes)
+  const wasKept = keptFlag(state, id)
   required.entityPlaced(number, changed, isNew)
   checkContents.set(id, { revision, check })
-  state.touches.row('posture-checks', id, isNew ? touch.created : touch.written)
+  const how = isNew ? touch.created : touch.written
+  state.touches.row('posture-checks', id, how | wasKept | keptFlag(state, id))
   const audience = audienceOf(state, servicesOf(state, [...before, ...requiring(state, number)]))
   return effect(audience, isFirst ? state.identities.present : state.admins)
 }
+
+const keptFlag = ({ checkContents }: State, id: string): number =>
+  isForRouters(checkContents.get(id)?.check) ? 0 : touch.kept
 
 /** No endpoint passes the check, and every policy that required it still does. */
 export function putUnknownCheck(state: State, id: string): Effect {
@@ -164,8 +170,8 @@ export function removePostureCheck(state: State, id: string): Effect {
   const audience = audienceOf(state, servicesOf(state, requiring(state, number)))
   required.entityRemoved(number)
   checks.remove(number)
+  state.touches.row('posture-checks', id, touch.removed | keptFlag(state, id))
   checkContents.delete(id)
-  state.touches.row('posture-checks', id, touch.removed)
   return effect(audience, policiesAreShown(state) ? state.admins : state.identities.present)
 }
 

@@ -2,8 +2,11 @@ import { addAll, type Bitset, distinction, emptySet, forEach, has, isEmpty, size
 import type { Population } from './population.js'
 import type { RoleListener } from './role-index.js'
 
-/** How a row has changed; flags. `linked`: the row is as before, and other rows refer to it. */
-export const touch = { written: 1, created: 2, removed: 4, linked: 8 } as const
+/**
+ * How a row has changed; flags. `linked`: the row is as before, and other rows refer to it. `kept`: before or now, it is a
+ * check that routers do not get.
+ */
+export const touch = { written: 1, created: 2, removed: 4, linked: 8, kept: 16 } as const
 
 export const touchedKinds = [
   'identities',

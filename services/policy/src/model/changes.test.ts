@@ -7,6 +7,7 @@ import { openStrictModel } from '../../../../packages/channel/testing/strict-mod
 import { naiveModel } from '../../testing/naive-model.js'
 import { emptyWorld, type World } from '../../testing/naive-world.js'
 import { payloadOf } from '../../testing/payloads.js'
+import { sampleCheck } from '../../testing/sample-check.js'
 import { type Step, step, stepWorld } from '../../testing/steps.js'
 import { engineKinds } from '../domain/mutators.js'
 import type { EngineKind } from '../domain/rows.js'
@@ -109,9 +110,15 @@ function openReplica(owners: Owners) {
 }
 
 const letter = fc.constantFrom('x', 'y')
+/** Some checks are of the second factor: routers get those that ask for it after waking. */
+const withCodes = (one: Step): Step => {
+  if (one.kind !== 'posture-checks' || one.row?.revision !== 'b') return one
+  const promptOnWake = one.row.attributes.length > 0
+  return { ...one, row: { ...one.row, check: { ...sampleCheck, typeId: 'MFA', promptOnWake } } }
+}
 const change = fc.record({
   type: fc.constant('change' as const),
-  step,
+  step: step.map(withCodes),
   name: letter,
   isUnknown: fc.boolean(),
 })

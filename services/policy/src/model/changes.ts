@@ -72,6 +72,11 @@ export function changesOf(source: ModelSource, routerId: string, touched: Touche
       )
     )
   }
+  // whether the router had a link to it is not known
+  const isUnsure = ([id, how]: readonly [string, number]): boolean =>
+    (how & touch.kept) !== 0 &&
+    (isRequired(id) || [...touched.checks.values()].some((flips) => flips.has(id)))
+  if ([...touched.rows['posture-checks']].some(isUnsure)) return 'too much'
   // a check goes before any link that names it, from the same moment: routers die of a link to a check that they lack
   const checks = new Set(policies.flatMap(({ checks }) => checks.added))
   for (const id of touched.rows['posture-checks'].keys()) if (isRequired(id)) checks.add(id)
@@ -163,6 +168,7 @@ export function isAmbiguous(state: State, routerId: string, touched: Touched, un
   return (
     [...touched.serviceRouters.values()].some((routers) => routers.has(routerId)) ||
     grants.some((policyId) => unsure.scopeServices.has(policyId)) ||
+    [...unsure.rows['posture-checks'].values()].some((how) => (how & touch.kept) !== 0) ||
     [...unsure.services.values()].some((flips) => [...flips.keys()].some(mayBeInScope)) ||
     [...unsure.checks.keys()].some(mayHavePolicy)
   )
@@ -409,17 +415,18 @@ function serviceLinks(
 }
 
 function checkLinks(
-  { checks, required }: State,
+  state: State,
   touched: Flips,
   policyId: string,
   isNew: boolean,
   isDropped: boolean,
 ): Links {
-  const now = checks.idsOf(required.membersOf(policyId))
+  const now = model.checksForRouters(state, state.checks.idsOf(state.required.membersOf(policyId)))
   const flips = touched.get(policyId)
   if (isNew) return { added: now, removed: [] }
   const isNow = new Set(now)
-  const before = [...now.filter((id) => flips?.get(id) ?? true), ...formerIn(flips, isNow)]
+  const former = model.checksForRouters(state, formerIn(flips, isNow))
+  const before = [...now.filter((id) => flips?.get(id) ?? true), ...former]
   if (isDropped) return { added: [], removed: before }
   const wasBefore = new Set(before)
   return {

@@ -4,6 +4,7 @@ import { accesses } from '../domain/effect.js'
 import { routerScope } from '../domain/router-scope.js'
 import {
   checkOf,
+  checksForRouters,
   configOf,
   configTypeOf,
   created,
@@ -57,7 +58,7 @@ export function fullState(source: ModelSource, routerId: string): Events {
     [...right.policyIds()].flatMap((id) => {
       const granted = intersection(right.membersOf(id), scope.services)
       if (isEmpty(granted)) return []
-      const required = state.checks.idsOf(state.required.membersOf(id))
+      const required = checksForRouters(state, state.checks.idsOf(state.required.membersOf(id)))
       for (const check of required) checks.add(check)
       const serviceIds = [...numbersIn(granted)].map((number) => services.get(number) ?? '')
       return [{ id, event: created(policyOf(source, id)), serviceIds, required }]

@@ -7,6 +7,7 @@ import {
   TerminatorPrecedence,
 } from '@overlay/channel'
 import { type Bitset, has, numbersIn } from '../domain/bitset.js'
+import { isForRouters } from '../domain/posture/mfa-check.js'
 import type { EngineKind } from '../domain/rows.js'
 import type { State } from '../domain/state.js'
 import { LINKS_PER_EVENT } from '../limits.js'
@@ -58,6 +59,10 @@ export function serviceOf(source: ModelSource, id: string, isSent: (config: stri
     },
   }
 }
+
+/** The checks of these that routers get. */
+export const checksForRouters = ({ checkContents }: ModelSource['state'], ids: readonly string[]): string[] =>
+  ids.filter((id) => isForRouters(checkContents.get(id)?.check))
 
 export const checkOf = (source: ModelSource, id: string): Content => ({
   postureCheck: modelCheckOf(

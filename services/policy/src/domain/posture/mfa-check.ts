@@ -1,4 +1,12 @@
 import { type Check, NO_TIMEOUT } from './posture-check.js'
+
+/**
+ * Whether routers evaluate a check, too. Codes are accepted here, and lapse here; routers learn only of the waking and
+ * unlocking of a device, which ask for another code.
+ */
+export const isForRouters = (check: Check | undefined): boolean =>
+  check?.typeId !== 'MFA' || check.promptOnWake === true || check.promptOnUnlock === true
+
 import type { EndpointState } from './posture-data.js'
 
 /** After waking or unlocking, access goes on for this long without another code. */
