@@ -206,8 +206,11 @@ export const MOST_SUBSCRIPTIONS = 30
 export const SUBSCRIPTIONS_WITHIN_MS = 60_000
 /** Routers whose subscriptions are counted. */
 export const MOST_SUBSCRIBERS = 20_000
-/** Seconds of a subscription. wire: the original has the same limits. Real routers ask for 300. */
-export const SUBSCRIPTION_SECONDS = { least: 10, most: 360 }
+/**
+ * Seconds of a subscription. wire: the original has the same limits. Real routers ask for 300, poll every 30 s whether they
+ * are over, and only then renew it: changes of that time must reach them, too.
+ */
+export const SUBSCRIPTION_SECONDS = { least: 10, most: 360, untilRenewed: 90 }
 /** Characters of the id of a subscription, and of a timeline. */
 export const MAX_SUBSCRIPTION_ID_LENGTH = 100
 /** Milliseconds of silence after which a stream of changes from policy is opened again. */

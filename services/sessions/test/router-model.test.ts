@@ -1,6 +1,6 @@
 import { ModelAction, ModelEvent, modelType, SubscribeToDataModelRequest } from '@overlay/channel'
 import { metrics } from '@overlay/process'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { closing } from '../../../packages/channel/testing/channel-pair.js'
 import { newTokenKey } from '../../../packages/process/testing/tokens.js'
 import { authority } from '../../identity/test/certificates.js'
@@ -87,6 +87,16 @@ test('a renewed subscription goes on, and sends nothing again', async () => {
   await router.until(() => identitiesOf(router).includes('alice'))
   expect(router.kinds).toEqual([...before, 'applied'])
   expect(policy.requests).toHaveLength(length)
+})
+
+test('a subscription lasts until the router has noticed that its time is over', async () => {
+  await using network = await startModels()
+  const router = await network.connect()
+  using timers = vi.spyOn(globalThis, 'setTimeout')
+  for (const renew of [false, true]) {
+    router.subscribe({ subscriptionDurationSeconds: 300, renew })
+    await router.until(() => timers.mock.calls.filter(([, ms]) => ms === 390_000).length === (renew ? 2 : 1))
+  }
 })
 
 test('a router that has lost a change subscribes again and receives it', async () => {

@@ -169,8 +169,8 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
   return {
     subscribe(request) {
       const { subscriptionId, subscriptionDurationSeconds, renew } = request
-      const { least, most } = SUBSCRIPTION_SECONDS
-      const seconds = Math.min(Math.max(subscriptionDurationSeconds, least), most)
+      const { least, most, untilRenewed } = SUBSCRIPTION_SECONDS
+      const seconds = Math.min(Math.max(subscriptionDurationSeconds, least), most) + untilRenewed
       const isRenewed = renew && current?.id === subscriptionId
       const known = isRenewed ? undefined : knownOf(request)
       // routers of 1.7 subscribe twice when they connect: one full state answers both
