@@ -300,6 +300,7 @@ async function newJwt(): Promise<EnrollmentJwt> {
 }
 async function keyOf(kid: string) {
   const answer = (await anonymous.call('GET', '/enroll/jwks')).body as unknown as { keys: JsonWebKey[] }
+  expect(answer.keys.map((key) => key.kid)).toEqual([kid])
   const jwk = answer.keys.find((key) => key.kid === kid)
   expect(Object.keys(jwk ?? {}).sort()).toEqual(['alg', 'e', 'kid', 'kty', 'n', 'use'])
   return createPublicKey({ key: jwk ?? {}, format: 'jwk' })
