@@ -4,8 +4,6 @@ import type { State } from './state.js'
 
 /** What a router may know: what edge router policies and service edge router policies grant it. */
 export interface RouterScope {
-  /** Scopes with equal keys are equal, in one state. */
-  readonly key: string
   readonly identities: Bitset
   readonly services: Bitset
 }
@@ -17,17 +15,16 @@ export function policiesOfRouter({ right }: Relation, routerId: string): string[
   return [...right.open, ...right.selecting(number)].map(({ policyId }) => policyId).sort()
 }
 
+/** Routers with equal keys may know the same, in one state. */
+export const scopeKey = ({ identityRouters, serviceRouters }: State, routerId: string): string =>
+  `${policiesOfRouter(identityRouters, routerId)} ${policiesOfRouter(serviceRouters, routerId)}`
+
 export function routerScope({ identityRouters, serviceRouters }: State, routerId: string): RouterScope {
-  const grantedBy = (relation: Relation) => {
-    const policyIds = policiesOfRouter(relation, routerId)
+  const grantedBy = (relation: Relation): Bitset => {
     const granted = emptySet()
-    for (const policyId of policyIds) addAll(granted, relation.left.membersOf(policyId))
-    return { policyIds, granted }
+    for (const policyId of policiesOfRouter(relation, routerId))
+      addAll(granted, relation.left.membersOf(policyId))
+    return granted
   }
-  const [ofIdentities, ofServices] = [grantedBy(identityRouters), grantedBy(serviceRouters)]
-  return {
-    key: `${ofIdentities.policyIds} ${ofServices.policyIds}`,
-    identities: ofIdentities.granted,
-    services: ofServices.granted,
-  }
+  return { identities: grantedBy(identityRouters), services: grantedBy(serviceRouters) }
 }

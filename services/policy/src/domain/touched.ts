@@ -66,6 +66,8 @@ export interface Touches {
   readonly now: Touched
   /** What was touched since the last call. Undefined: nothing. */
   take(): Touched | undefined
+  /** Forgets it. */
+  drop(): void
   row(kind: TouchedKind, id: string, how: number): void
 }
 
@@ -80,6 +82,11 @@ export function openTouches(): Touches {
       const taken = now
       now = emptyTouched()
       return taken
+    },
+    drop() {
+      const { rows, ...maps } = now
+      for (const kind of touchedKinds) rows[kind].clear()
+      for (const map of Object.values(maps)) map.clear()
     },
     row: (kind, id, how) => touchRow(now, kind, id, how),
   }

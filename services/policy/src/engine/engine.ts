@@ -105,7 +105,7 @@ export async function startEngine({
     const memory: EngineMemory = openEngineMemory(state, kinds, {
       changed(effect, change, upto) {
         progress.note(schema, effect, change, upto)
-        if (progress.loading.has(schema)) state.touches.take()
+        if (progress.loading.has(schema)) state.touches.drop()
         if (isEngineKind(change.kind)) for (const listener of rowListeners) listener(change.kind, change.id)
       },
       applied(upto) {

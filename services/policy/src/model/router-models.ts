@@ -3,7 +3,7 @@ import { metrics } from '@overlay/process'
 import { type Alarm, boundedQueue, coalesced, openAlarm, openSerial, yielder } from '@overlay/process/async'
 import { Fault, type Positions } from '@overlay/rpc'
 import type { Logger } from 'pino'
-import { routerScope } from '../domain/router-scope.js'
+import { scopeKey } from '../domain/router-scope.js'
 import { type Touched, uniteTouched } from '../domain/touched.js'
 import type { Engine } from '../engine/engine.js'
 import {
@@ -124,7 +124,7 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
   const running = new Map<string, Shared>()
 
   function join(routerId: string, signal: AbortSignal): FullState | undefined {
-    const shared = running.get(routerScope(state, routerId).key)
+    const shared = running.get(scopeKey(state, routerId))
     const since = shared && journal.since(shared.moment)
     if (!shared || !since || isOwn(routerId, since)) return undefined
     const parts = shared.broadcast.join(signal)
@@ -157,13 +157,13 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
 
   async function changeSet(routerId: string, from: RouterReached): Promise<ChangeSet | null | undefined> {
     await breathe()
-    const reached = await here()
+    const reached = await here().catch(() => undefined) // without the database, there are no changes
     if (!reached || reached.checkpoint.index <= from.checkpoint.index) return undefined
     const later = journal.since(from.moment)
     if (!later) return null
     const since = from.lacks ? uniteTouched([from.lacks, later]) : later
     const start = from.lacks ? `${from.checkpoint.index} ${from.moment}` : from.moment
-    const key = isOwn(routerId, since) ? undefined : `${start} ${routerScope(state, routerId).key}`
+    const key = isOwn(routerId, since) ? undefined : `${start} ${scopeKey(state, routerId)}`
     const shared = key === undefined ? undefined : sets.get(key)
     if (shared && shared.checkpoint.index > from.checkpoint.index) {
       if (shared.parts.length > 0) metrics.routerModelBuilds.inc({ kind: 'changes', origin: 'shared' })
@@ -215,7 +215,7 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
           if (joined) return resolve(joined)
           if (!reached) throw new Fault('UNAVAILABLE')
           const shared = start(routerId, reached)
-          const { key } = routerScope(state, routerId)
+          const key = scopeKey(state, routerId)
           running.set(key, shared)
           const parts = shared.broadcast.join(signal)
           if (parts) resolve({ ...shared, parts })
