@@ -4,13 +4,30 @@ import { expect, test } from 'vitest'
 import { openStrictModel } from '../../../packages/channel/testing/strict-model.js'
 import { named, networkOfFile, type Replica } from './network.js'
 
+interface Place {
+  readonly timeline: string
+  readonly index: bigint
+  readonly previousIndex: bigint
+}
+
 /** A router that follows its model at one replica after another. */
 function openRouter(routerId: string) {
   const violations: string[] = []
   const model = openStrictModel((violation) => violations.push(violation))
   const received: ('full' | 'changes')[] = []
 
-  /** Follows until the model meets the condition. */
+  function take(body: Buffer, isFull: boolean, { timeline, index, previousIndex }: Place): void {
+    received.push(isFull ? 'full' : 'changes')
+    if (isFull) {
+      const { events } = DataState.decode(body)
+      model.replace({ events, endIndex: index, timelineId: timeline })
+      return
+    }
+    const { changes } = DataStateChangeSet.decode(body)
+    expect(model.apply({ changes, index, previousIndex, isSynthetic: false })).toBe('applied')
+  }
+
+  /** Follows until the model meets the condition. It is asked after each state, set and empty part. */
   async function follow({ policy }: Pick<Replica, 'policy'>, condition: () => boolean): Promise<void> {
     const stop = new AbortController()
     const request = { routerId, timeline: model.timeline, index: Number(model.index), once: false }
@@ -18,19 +35,15 @@ function openRouter(routerId: string) {
     let parts: Uint8Array[] = []
     for await (const { isFull, isLast, events, timeline, index, previousIndex } of stream) {
       if (index > 0) parts.push(events)
-      if (!isLast) continue
-      const body = Buffer.concat(parts)
-      parts = []
-      if (isFull) {
-        const { events } = DataState.decode(body)
-        model.replace({ events, endIndex: BigInt(index), timelineId: timeline })
-      } else {
-        const { changes } = DataStateChangeSet.decode(body)
-        const set = { changes, index: BigInt(index), previousIndex: BigInt(previousIndex) }
-        expect(model.apply(DataStateChangeSet.fromPartial(set))).toBe('applied')
+      if (isLast) {
+        take(Buffer.concat(parts), isFull, {
+          timeline,
+          index: BigInt(index),
+          previousIndex: BigInt(previousIndex),
+        })
+        parts = []
       }
-      received.push(isFull ? 'full' : 'changes')
-      if (condition()) break
+      if (parts.length === 0 && condition()) break
     }
     stop.abort()
     expect(violations).toEqual([])
@@ -100,6 +113,57 @@ test('a router is brought up to date without another full state, also by another
     await router.follow(replica, () => count() > before)
   }
   expect(router.received).toEqual(['full', 'changes', 'changes', 'changes'])
+})
+
+test('a router that changes replicas while everything changes never breaks a rule, and ends with what policies grant', async () => {
+  const { routerId, serviceId, role } = await openSite('five')
+  await using other = await network.replica()
+  const router = openRouter(routerId)
+  const replicas = [policy, other]
+  const create = (kind: string, row: object) => policy.create(kind, named(row))
+  const check = await create('posture-checks', {
+    typeId: 'MAC',
+    macAddresses: ['00'],
+    roleAttributes: ['five'],
+  })
+  const config = await create('configs', {
+    configTypeId: await create('config-types', {}),
+    data: { port: 1 },
+  })
+  const grant = {
+    type: 'Bind',
+    semantic: 'AnyOf',
+    identityRoles: role,
+    serviceRoles: role,
+    postureCheckRoles: role,
+  }
+  const policyId = await create('service-policies', grant)
+  const writes = [
+    () => policy.update('services', serviceId, { roleAttributes: [], configs: [config] }),
+    () => policy.update('service-policies', policyId, { postureCheckRoles: [], identityRoles: ['#all'] }),
+    () => network.identity.put('identity-six', { roleAttributes: ['five'], isAdmin: false }),
+    () => policy.update('services', serviceId, { roleAttributes: ['five'], configs: [] }),
+    () => policy.update('service-policies', policyId, { type: 'Dial', postureCheckRoles: role }),
+    () => network.sessions.put(routerId, { isEdge: true, roleAttributes: [] }),
+    () => policy.update('posture-checks', check, { macAddresses: ['01'] }),
+    () => network.sessions.put(routerId, { isEdge: true, roleAttributes: ['five'] }),
+    () => policy.remove('posture-checks', check),
+    () => network.identity.remove('identity-six'),
+  ]
+  for (const [at, write] of writes.entries()) {
+    const following = router.follow(replicas[at % 2] ?? policy, () => true)
+    await Promise.all([write(), at % 3 === 0 ? following : undefined])
+    await following
+  }
+  const isDone = () => router.names('identity').join() === 'name-identity-five' && checks().length === 0
+  const checks = () => [...router.model.contents['posture-check'].keys()]
+  if (!isDone()) await router.follow(other, isDone)
+  const known = router.model.contents['service-policy'].get(policyId)
+  expect([[...(known?.services ?? [])], [...(known?.identities ?? [])], known?.policy.policyType]).toEqual([
+    [serviceId],
+    ['identity-five'],
+    1,
+  ])
 })
 
 test('an index beyond all changes, another timeline and none at all are answered by a full state', async () => {
