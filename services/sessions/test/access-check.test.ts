@@ -61,6 +61,7 @@ const featuresOf = (needsSignedSessions: boolean) => ({
   verifiesTokens: true,
   needsSignedSessions,
   isGrouped: false,
+  comparesModel: false,
 })
 
 test('only routers that evaluate devices carry a session whose device is evaluated there', async () => {

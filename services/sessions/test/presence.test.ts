@@ -52,7 +52,13 @@ test('each replica knows what the routers of all others can do', async () => {
   const key = await network.createRouter('features')
   const version = encodeVersion({ version: 'v1.6.20', revision: '', buildDate: '', os: '', arch: '' })
   const router = await connectRouter({ port: one.port, key, headers: [[headerKey.version, version]] })
-  const features = { hasDataModel: true, verifiesTokens: true, needsSignedSessions: false, isGrouped: false }
+  const features = {
+    hasDataModel: true,
+    verifiesTokens: true,
+    needsSignedSessions: false,
+    isGrouped: false,
+    comparesModel: false,
+  }
   expect(one.control.channels.get(key.id)?.features).toEqual(features)
   const knownTo = ({ control }: Replica) => control.presence.of(key.id).map((presence) => presence.features)
   await expect.poll(() => knownTo(two)).toEqual([features])

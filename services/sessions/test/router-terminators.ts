@@ -72,6 +72,7 @@ export const CURRENT_FEATURES = {
   verifiesTokens: true,
   needsSignedSessions: true,
   isGrouped: true,
+  comparesModel: true,
 }
 
 /** Sessions that exist, by token: who hosts which service. */

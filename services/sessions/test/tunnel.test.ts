@@ -61,7 +61,13 @@ const hosting = {
   ...{ serviceHostingCosts: { wiki: 5 }, serviceHostingPrecedences: { wiki: 'failed' } },
 }
 
-const today = { hasDataModel: true, verifiesTokens: true, needsSignedSessions: true, isGrouped: true }
+const today = {
+  hasDataModel: true,
+  verifiesTokens: true,
+  needsSignedSessions: true,
+  isGrouped: true,
+  comparesModel: true,
+}
 
 async function startTunnel() {
   const terminators = await startTerminators()

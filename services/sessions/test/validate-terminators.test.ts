@@ -96,6 +96,7 @@ const today: RouterFeatures = {
   verifiesTokens: true,
   needsSignedSessions: true,
   isGrouped: true,
+  comparesModel: true,
 }
 const isPostCreate = ({ body = Buffer.alloc(0) }: Outgoing): boolean =>
   ValidateTerminatorsV2Request.decode(body).postCreate

@@ -3,11 +3,21 @@ import { evaluatesPosture, featuresOf, NO_FEATURES } from './router-features.js'
 
 const ungrouped = (version: string) => featuresOf({ version }, false)
 
-test('a router with a grouped hello has all features, whatever its version', () => {
-  const all = { hasDataModel: true, verifiesTokens: true, needsSignedSessions: true, isGrouped: true }
-  expect(featuresOf({ version: 'v0.0.0' }, true)).toEqual(all)
-  expect(featuresOf({ version: '' }, true)).toEqual(all)
-})
+test.each([
+  ['v0.0.0', false],
+  ['', false],
+  ['v2.0.0', false],
+  ['v2.0.1', true],
+  ['v2.0.3', true],
+  ['v2.1.0-pre2', true],
+  ['v3.0.0', true],
+])(
+  'a router of %j with a grouped hello has all features; it compares its model: %s',
+  (version, comparesModel) => {
+    const all = { hasDataModel: true, verifiesTokens: true, needsSignedSessions: true, isGrouped: true }
+    expect(featuresOf({ version }, true)).toEqual({ ...all, comparesModel })
+  },
+)
 
 test.each(['v1.1.13', 'v1.2.2', 'v0.34.2'])('%s has no features', (version) => {
   expect(ungrouped(version)).toEqual(NO_FEATURES)
@@ -30,8 +40,7 @@ test.each(['v1.7.0', 'v1.7.2', 'v1.10.0', 'v1.8.0-pre5', 'v2.0.3'])(
 )
 
 test('a router that is built without a release gets what any line needs, and is trusted with nothing', () => {
-  const { isGrouped } = NO_FEATURES
-  const features = { hasDataModel: true, verifiesTokens: false, needsSignedSessions: true, isGrouped }
+  const features = { ...NO_FEATURES, hasDataModel: true, needsSignedSessions: true }
   expect(ungrouped('v0.0.0')).toEqual(features)
   expect(evaluatesPosture(features)).toBe(false)
 })

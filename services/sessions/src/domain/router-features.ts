@@ -10,6 +10,8 @@ export interface RouterFeatures {
   readonly needsSignedSessions: boolean
   /** It speaks the grouped control channel of 2.x. */
   readonly isGrouped: boolean
+  /** It can compare its model with another. Routers before 2.0.1 may die of that, if an identity has its own configs. */
+  readonly comparesModel: boolean
 }
 
 /** wire: routers evaluate posture checks, of clients with access tokens, since they take signed sessions. */
@@ -22,27 +24,33 @@ export const NO_FEATURES: RouterFeatures = {
   verifiesTokens: false,
   needsSignedSessions: false,
   isGrouped: false,
+  comparesModel: false,
 }
 
 /**
- * wire: from 1.1 to 1.7 the hello is the same but for the text of the version, so this is the one place that reads it.
- * Programs that are built without a release say v0.0.0, whatever their line: they get all that any line needs. Any other
- * text that names no release counts as 1.1.
+ * wire: from 1.1 to 1.7, and in 2.x, the hello is the same but for the text of the version, so this is the one place that
+ * reads it. Programs that are built without a release say v0.0.0, whatever their line: they get all that any line needs.
+ * Any other text that names no release counts as 1.1.
  */
 export function featuresOf({ version }: Pick<Version, 'version'>, isGrouped: boolean): RouterFeatures {
-  if (isGrouped) return { hasDataModel: true, verifiesTokens: true, needsSignedSessions: true, isGrouped }
-  if (version === unreleased)
-    return { hasDataModel: true, verifiesTokens: false, needsSignedSessions: true, isGrouped }
-  const [, major, minor] = release.exec(version)?.map(Number) ?? []
-  const isSince = (least: number): boolean =>
-    major !== undefined && minor !== undefined && (major > 1 || (major === 1 && minor >= least))
-  const hasDataModel = isSince(3)
-  return { hasDataModel, verifiesTokens: hasDataModel, needsSignedSessions: isSince(7), isGrouped }
+  const own = release.exec(version)?.slice(1).map(Number) ?? []
+  const isSince = (...least: readonly number[]): boolean => {
+    const at = least.findIndex((number, index) => number !== own[index])
+    return own.length > 0 && (at < 0 || (own[at] ?? 0) > (least[at] ?? 0))
+  }
+  const isUnreleased = version === unreleased
+  return {
+    hasDataModel: isGrouped || isUnreleased || isSince(1, 3),
+    verifiesTokens: isGrouped || isSince(1, 3),
+    needsSignedSessions: isGrouped || isUnreleased || isSince(1, 7),
+    isGrouped,
+    comparesModel: isGrouped && isSince(2, 0, 1),
+  }
 }
 
 const unreleased = 'v0.0.0'
 
-const release = /^v(\d{1,4})\.(\d{1,4})\.\d{1,4}(?:[-+][\w.+-]*)?$/
+const release = /^v(\d{1,4})\.(\d{1,4})\.(\d{1,4})(?:[-+][\w.+-]*)?$/
 
 /**
  * The version by which this controller presents itself. wire: routers from 1.3 on compare it, and report their network

@@ -42,6 +42,7 @@ export function startModelChecks(options: ModelChecksOptions): AsyncDisposable {
 
   return runPeriodically(Math.min(checkMs, 60_000) / 4, async (signal) => {
     for (const [router, model] of [...models]) {
+      if (!router.features.comparesModel) continue
       const due = dueAt.get(router)
       if (due === undefined) dueAt.set(router, performance.now() + checkMs * Math.random())
       if (due === undefined || due > performance.now() || !model.isSubscribed() || signal.aborted) continue

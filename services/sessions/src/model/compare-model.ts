@@ -24,11 +24,11 @@ export interface ModelComparison {
   readonly differences: readonly DataStateDifference[]
 }
 
-/**
- * Asks routers to compare their models with full states. wire: without revocations, because routers of 1.6 and 1.7 die of
- * the comparison of two.
- */
-export function openComparison(withModel: WithModel, keys: () => readonly ModelEvent[]) {
+/** Asks routers to compare their models with full states. */
+export function openComparison(
+  withModel: WithModel,
+  ownOf: (router: RouterChannel) => readonly ModelEvent[],
+) {
   const oversized = new Map<RouterChannel, () => void>()
 
   async function compare(router: RouterChannel): Promise<ModelComparison> {
@@ -37,7 +37,7 @@ export function openComparison(withModel: WithModel, keys: () => readonly ModelE
     oversized.set(router, () => tooLarge.resolve({ count: Number.POSITIVE_INFINITY, differences: [] }))
     try {
       return await withModel(routerId, channel.closed, (model) => {
-        const compose = () => validation({ model, own: keys(), timelineId: '' })
+        const compose = () => validation({ model, own: ownOf(router), timelineId: '' })
         const answer = channel.requestLarge(compose, COMPARE_MODEL_MS).then(({ body }) => comparisonIn(body))
         return Promise.race([answer, tooLarge.promise])
       })
@@ -59,11 +59,13 @@ export function openComparison(withModel: WithModel, keys: () => readonly ModelE
   return { compare, handler }
 }
 
-const isRevocation = ({ entityType }: DataStateDifference): boolean => entityType === 'revocations'
+/** A router keeps revocations that have expired while it was offline. They are of no use, and do no harm. */
+const isHarmless = ({ entityType, diffType }: DataStateDifference): boolean =>
+  entityType === 'revocations' && diffType === 'added'
 
 function comparisonIn(body: Buffer): ModelComparison {
   const { diffs } = decodeLimited(ValidateDataStateResponse, body, DIFFERENCE_READS)
-  const real = diffs.filter((one) => !isRevocation(one))
+  const real = diffs.filter((one) => !isHarmless(one))
   const differences = real
     .slice(0, MOST_DIFFERENCES)
     .map((one) => showableMembers({ ...one, detail: one.detail.slice(0, LONGEST_TEXT) }))

@@ -25,6 +25,7 @@ export interface ModelDeps extends Pick<ModelChecksOptions, 'checkMs' | 'recheck
 export interface ModelConcern extends Concern, AsyncDisposable {
   /**
    * Compares the model of a router with what it should have. Undefined: the router has no subscription at this replica.
+   * Throws if it cannot compare.
    * @param fix whether a model that differs is replaced
    */
   validateModel(routerId: string, fix: boolean): Promise<ModelComparison | undefined>
@@ -51,7 +52,7 @@ export async function modelConcern(deps: ModelDeps): Promise<ModelConcern> {
   const ownOf = ({ features }: RouterChannel) =>
     features.isGrouped ? [...keyEvents(), ...revocations.all()] : keyEvents()
   const withModel = openFullModels(policy)
-  const comparison = openComparison(withModel, keyEvents)
+  const comparison = openComparison(withModel, ownOf)
   opening.use(startModelChecks({ ...deps, models, compare: comparison.compare }))
   opening.defer(() => {
     for (const model of models.values()) model.end()
@@ -87,6 +88,10 @@ export async function modelConcern(deps: ModelDeps): Promise<ModelConcern> {
       const router = channels.get(routerId)
       const model = router && models.get(router)
       if (!router || !model?.isSubscribed()) return undefined
+      if (!router.features.comparesModel) {
+        if (fix) model.replace()
+        throw new Error(`not compared${fix ? ', but sent again' : ''}: a router before 2.0.1 may die of it`)
+      }
       const result = await comparison.compare(router)
       if (fix && result.count > 0) model.replace()
       return result

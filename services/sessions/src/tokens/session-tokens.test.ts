@@ -157,8 +157,20 @@ test('a router names a session by its id, its stored token or a signed one', asy
 
 describe('a client gets', () => {
   const [old, current] = [
-    { hasDataModel: false, verifiesTokens: false, needsSignedSessions: false, isGrouped: false },
-    { hasDataModel: true, verifiesTokens: true, needsSignedSessions: true, isGrouped: true },
+    {
+      hasDataModel: false,
+      verifiesTokens: false,
+      needsSignedSessions: false,
+      isGrouped: false,
+      comparesModel: false,
+    },
+    {
+      hasDataModel: true,
+      verifiesTokens: true,
+      needsSignedSessions: true,
+      isGrouped: true,
+      comparesModel: true,
+    },
   ]
   const tokenAt = (...routers: readonly (typeof old | undefined)[]) =>
     openClientToken(started.tokens, { lastFeaturesOf: () => routers })(session, [])
