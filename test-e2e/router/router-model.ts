@@ -4,6 +4,7 @@ import {
   DataStateChangeSet,
   encodeUint64,
   type Message,
+  type ModelEvent,
   type Outgoing,
   SubscribeToDataModelRequest,
   ValidateDataStateRequest,
@@ -107,10 +108,18 @@ export function openRouterModel({ line, controllers, stored, onChange }: RouterM
     return isOfThis && (isSynthetic || controller === subscription?.controller)
   }
 
+  /** Routers before 2.0 die when a validation compares a revocation that they have. */
+  function refuseRevocations(events: readonly ModelEvent[]): void {
+    if (line !== '2.0' && events.some(({ revocation }) => revocation))
+      violated('a revocation for a router before 2.0')
+  }
+
   function takeState(message: Message, controller: Controller): void {
     if (!isExpected(message, controller, false)) return
     received.fullStates++
-    model.replace(DataState.decode(message.body))
+    const state = DataState.decode(message.body)
+    refuseRevocations(state.events)
+    model.replace(state)
     onChange(model.contents)
   }
 
@@ -118,6 +127,7 @@ export function openRouterModel({ line, controllers, stored, onChange }: RouterM
     const set = DataStateChangeSet.decode(message.body)
     if (!isExpected(message, controller, set.isSynthetic)) return
     if (!set.isSynthetic) received.changeSets++
+    refuseRevocations(set.changes)
     if (model.apply(set) === 'gap') {
       subscription = undefined
       keepSubscribed()
@@ -129,6 +139,7 @@ export function openRouterModel({ line, controllers, stored, onChange }: RouterM
   function validate(message: Message, { channel }: Controller): void {
     const { state, fix } = ValidateDataStateRequest.decode(message.body)
     const expected = openStrictModel(violated)
+    refuseRevocations(state?.events ?? [])
     // the timeline of a validation does not count
     if (state) expected.replace({ ...state, timelineId: state.timelineId || model.timeline || 'any' })
     const diffs = differences(expected.contents, model.contents)

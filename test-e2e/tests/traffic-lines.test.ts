@@ -198,7 +198,8 @@ test('a router of 2.0 decides about posture checks of an application with an acc
   const { member, sdk } = await application('client', '2.0', logins[1])
   await requireDomain(serviceId)
   const router = routerOf('2.0')
-  await until(() => [...router.model.contents['posture-check'].values()].length > 0)
+  const policies = () => [...router.model.contents['service-policy'].values()]
+  await until(() => policies().some((one) => one.services.has(serviceId) && one.postureChecks.size > 0))
   const { token } = await openSession(member, serviceId, 'Dial')
   await expect(sdk.dial(token)).rejects.toThrow('no access to service')
   sdk.report({ domain: 'a.example' })
@@ -228,6 +229,7 @@ async function requireDomain(serviceId: string): Promise<void> {
 
 test('routers with equal scopes have equal models', async () => {
   const [one, other] = [routerOf('1.6'), routerOf('2.0')]
-  await expect.poll(() => differences(one.model.contents, other.model.contents)).toEqual([])
+  const withoutRevocations = (router: TestRouter) => ({ ...router.model.contents, revocations: new Map() })
+  await expect.poll(() => differences(withoutRevocations(one), withoutRevocations(other))).toEqual([])
   expect(one.model.contents.identity.size).toBeGreaterThan(0)
 })
