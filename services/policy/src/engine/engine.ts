@@ -47,8 +47,6 @@ export interface Engine extends Waits, AsyncDisposable {
 /** A message of a schema, or a load. */
 export interface TouchingMessage {
   readonly schema: string
-  /** Memory had this before. */
-  readonly after: Position | undefined
   readonly upto: Position
   /** Null: a load may have touched anything. */
   readonly touched: Touched | null
@@ -110,12 +108,10 @@ export async function startEngine({
       },
       applied(upto) {
         const isLoad = progress.loading.has(schema)
-        const after = progress.positions[schema]
         progress.advance(schema, upto)
         const touched = state.touches.take() ?? null
         if (!touched && !isLoad) return
-        for (const listener of touchListeners)
-          listener({ schema, after, upto, touched: isLoad ? null : touched })
+        for (const listener of touchListeners) listener({ schema, upto, touched: isLoad ? null : touched })
       },
       loading: () => progress.beginLoad(schema),
     })

@@ -70,8 +70,7 @@ function openReplica(owners: Owners) {
       const kinds = engineKinds.filter((kind) => schemaOf(kind) === schema)
       const applied = (upto: Position): void => {
         const touched = state.touches.take()
-        const after = { timeline: 't', number: positions.get(schema) ?? 0 }
-        if (touched) journal.add({ schema, after, upto, touched })
+        if (touched) journal.add({ schema, upto, touched })
       }
       const listener = { changed: () => undefined, applied, loading: () => undefined }
       return [schema, openEngineMemory(state, kinds, listener)] as const
@@ -101,10 +100,10 @@ function openReplica(owners: Owners) {
     apply,
     /** Reads the heads; `later` happens before memory has caught up. */
     refresh(later: () => void): Reached {
-      const { heads } = journal.note(owners.heads())
+      const [heads, readAfter] = [owners.heads(), journal.now()]
       later()
       for (const schema of schemas) apply(schema, (heads[schema]?.number ?? 0) - (positions.get(schema) ?? 0))
-      return journal.reach(heads)
+      return journal.reach(heads, readAfter)
     },
   }
 }

@@ -1,7 +1,8 @@
+import type { Positions } from '@overlay/rpc'
 import { expect, test } from 'vitest'
 import { emptyTouched, type Touched, touch } from '../domain/touched.js'
 import { JOURNAL_BYTES } from '../limits.js'
-import { openJournal } from './journal.js'
+import { openJournal, type Reached } from './journal.js'
 
 const at = (number: number) => ({ timeline: 't', number })
 const heads = (policy: number, identity = 0) => ({ policy: at(policy), identity: at(identity) })
@@ -12,18 +13,23 @@ const touching = (id: string): Touched => {
 }
 const idsIn = (touched: Touched | undefined) => touched && [...touched.rows.services.keys()]
 
-/** Has applied the services a to c at the numbers 1 to 3 of policy. */
+/** Has applied the services a to c at the numbers 1 to 3 of policy, and was at a checkpoint before each. */
 function opened() {
   const journal = openJournal()
   for (const schema of ['policy', 'identity']) journal.restart(schema, at(0))
-  const [first] = [journal.reach(heads(0))]
-  for (const [before, id] of ['a', 'b', 'c'].entries())
-    journal.add({ schema: 'policy', after: at(before), upto: at(before + 1), touched: touching(id) })
+  const reach = (to: Positions): Reached => journal.reach(to, journal.now())
+  const first = reach(heads(0))
+  const add = (schema: string, number: number, id: string) =>
+    journal.add({ schema, upto: at(number), touched: touching(id) })
   const missedBy = async (index: number, timeline = first.checkpoint.timeline) => {
     const missed = await journal.missedBy(timeline, index, () => undefined)
     return missed && [idsIn(missed.touched), idsIn(missed.unsure)]
   }
-  return { journal, first, missedBy }
+  add('policy', 1, 'a')
+  const second = reach(heads(1))
+  add('policy', 2, 'b')
+  add('policy', 3, 'c')
+  return { journal, add, reach, first, second, missedBy }
 }
 
 test('what was touched after a moment is known until a load', () => {
@@ -35,42 +41,54 @@ test('what was touched after a moment is known until a load', () => {
 })
 
 test('an index is even where memory has nothing beyond its checkpoint', () => {
+  const { add, reach } = opened()
+  const exact = reach(heads(3)).checkpoint.index
+  expect(exact % 2).toBe(0)
+  add('identity', 1, 'd')
+  expect(reach(heads(3)).checkpoint.index).toBe(exact + 1)
+  expect(reach(heads(3, 1)).checkpoint.index).toBe(exact + 2)
+})
+
+test('after a load, memory may have rows that are newer than heads that were read before it ended', () => {
   const { journal } = opened()
-  const [exact, beyond] = [journal.reach(heads(3)).checkpoint, openJournal().reach(heads(3)).checkpoint]
-  expect([exact.index, beyond.index].map((index) => index % 2)).toEqual([0, 0])
-  journal.add({ schema: 'identity', after: at(0), upto: at(1), touched: touching('d') })
-  expect(journal.reach(heads(3)).checkpoint.index).toBe(exact.index + 1)
-  expect(journal.reach(heads(3, 1)).checkpoint.index).toBe(exact.index + 2)
+  const before = journal.now()
+  journal.restart('policy', at(3))
+  expect(journal.reach(heads(3), before).checkpoint.index % 2).toBe(1)
+  expect(journal.reach(heads(3), journal.now()).checkpoint.index % 2).toBe(1)
+  expect(journal.reach(heads(4), journal.now()).checkpoint.index % 2).toBe(0)
 })
 
-test('a router may lack what was touched after the last checkpoint before its index', async () => {
-  const { journal, first, missedBy } = opened()
-  const index = journal.note(heads(2)).index
-  journal.reach(heads(3))
-  expect(await missedBy(index)).toEqual([['c'], []])
+test('a router with the index of a checkpoint lacks what was touched after it', async () => {
+  const { first, second, missedBy } = opened()
   expect(await missedBy(first.checkpoint.index)).toEqual([['a', 'b', 'c'], []])
+  expect(await missedBy(second.checkpoint.index)).toEqual([['b', 'c'], []])
 })
 
-test('it may have what lies between the checkpoints around its index, and all later changes after an inexact one', async () => {
-  const { journal, first, missedBy } = opened()
-  const last = journal.reach(heads(3)).checkpoint
-  expect(await missedBy(last.index - 2)).toEqual([
-    ['a', 'b', 'c'],
-    ['a', 'b', 'c'],
+test('with an index between two checkpoints, it may have what was touched between them', async () => {
+  const { add, reach, second, missedBy } = opened()
+  const last = reach(heads(3)).checkpoint.index
+  add('policy', 4, 'd')
+  expect(await missedBy(last - 2)).toEqual([
+    ['b', 'c', 'd'],
+    ['b', 'c'],
   ])
-  const { index } = first.checkpoint
-  expect(await missedBy(index + 1)).toEqual([
-    ['a', 'b', 'c'],
-    ['a', 'b', 'c'],
+  expect(await missedBy(last - 2)).toEqual(await missedBy(second.checkpoint.index + 2))
+})
+
+test('with an inexact index, it may have everything later', async () => {
+  const { second, missedBy } = opened()
+  expect(await missedBy(second.checkpoint.index + 1)).toEqual([
+    ['b', 'c'],
+    ['b', 'c'],
   ])
 })
 
-test('a message that lies across a checkpoint is unsure', async () => {
-  const { journal, missedBy } = opened()
-  const { index } = journal.note(heads(4))
-  journal.add({ schema: 'policy', after: at(3), upto: at(6), touched: touching('d') })
-  journal.reach(heads(6))
-  expect(await missedBy(index)).toEqual([['d'], ['d']])
+test('what lies between two checkpoints in another order than in other replicas is unknown', async () => {
+  const { add, reach, second, missedBy } = opened()
+  add('identity', 1, 'd')
+  const last = reach(heads(3, 1)).checkpoint.index
+  expect(await missedBy(last - 2)).toBeUndefined()
+  expect(await missedBy(second.checkpoint.index)).toEqual([['b', 'c', 'd'], []])
 })
 
 test('another timeline, an index before all checkpoints, and one before a load are unknown', async () => {
@@ -82,12 +100,13 @@ test('another timeline, an index before all checkpoints, and one before a load a
   expect(await missedBy(index)).toBeUndefined()
 })
 
-test('the oldest changes are forgotten', () => {
-  const { journal, first } = opened()
+test('the oldest changes are forgotten', async () => {
+  const { journal, first, missedBy } = opened()
   const touched = emptyTouched()
   for (let id = 0; id < 10_000; id++) touched.rows.services.set(String(id), touch.written)
   for (let number = 3; number < JOURNAL_BYTES / 500_000; number++)
-    journal.add({ schema: 'policy', after: at(number), upto: at(number + 1), touched })
+    journal.add({ schema: 'policy', upto: at(number + 1), touched })
   expect(journal.since(first.moment)).toBeUndefined()
+  expect(await missedBy(first.checkpoint.index)).toBeUndefined()
   expect(idsIn(journal.since(journal.now() - 1))).toHaveLength(10_000)
 })

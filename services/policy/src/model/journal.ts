@@ -33,64 +33,62 @@ export interface Missed {
   readonly moment: Moment
 }
 
-/** What one message of a schema touched: it has the changes after one position up to another. */
+/** What one message of a schema touched, up to a position. */
 export interface Entry {
   readonly schema: string
-  readonly after: Position | undefined
   readonly upto: Position
   readonly touched: Touched
 }
 
-/** What the last changes touched, in memory, and the checkpoints that this replica has seen. */
+/** What the last changes touched, in memory, and the checkpoints through which it went. */
 export function openJournal() {
   let entries: (Entry & { readonly bytes: number })[] = []
   /** The moment before the first entry. */
   let floor: Moment = 0
   let bytes = 0
-  /** By schema: what memory had at the floor, and has now. */
-  const floors = new Map<string, Position>()
+  /** By schema: the position of its last entry. */
   const ends = new Map<string, Position>()
-  let checkpoints: Checkpoint[] = []
+  let loadedAt: Moment = 0
+  /** Only exact ones. */
+  let passed: Reached[] = []
   let current: Reached | undefined
   const now = (): Moment => floor + entries.length
   /** The last answer: many routers ask for the same. */
   let united: { readonly from: Moment; readonly upto: Moment; readonly touched: Touched } | undefined
 
   function forget(count: number): void {
-    for (const entry of entries.slice(0, count)) {
-      floors.set(entry.schema, entry.upto)
-      bytes -= entry.bytes
-    }
+    for (const entry of entries.slice(0, count)) bytes -= entry.bytes
     entries = entries.slice(count)
     floor += count
+    passed = passed.filter(({ moment }) => moment >= floor)
   }
 
-  function note(heads: Positions): Checkpoint {
-    const checkpoint = checkpointOf(heads)
-    const last = checkpoints.at(-1)
-    if (last && last.timeline !== checkpoint.timeline) checkpoints = []
-    else if (last && last.index >= checkpoint.index) return last
-    checkpoints.push(checkpoint)
-    if (checkpoints.length > CHECKPOINTS) checkpoints = checkpoints.slice(CHECKPOINTS / 4)
-    return checkpoint
-  }
+  /**
+   * Whether memory has nothing after these heads, which were read after the moment. A load may have rows that are newer
+   * than its position, but none that are newer than heads that were read after it.
+   */
+  const isAt = (heads: Positions, readAfter: Moment): boolean =>
+    readAfter >= loadedAt && [...ends].every(([schema, end]) => isAtLeast(heads[schema], end))
 
-  /** Whether nothing after these heads has touched memory. */
-  const isAt = (heads: Positions): boolean =>
-    [...ends].every(([schema, end]) => isAtLeast(heads[schema], end))
+  function pass(reached: Reached): void {
+    const last = passed.at(-1)?.checkpoint
+    if (last && last.timeline !== reached.checkpoint.timeline) passed = []
+    else if (last && last.index >= reached.checkpoint.index) return
+    passed.push(reached)
+    if (passed.length > CHECKPOINTS) passed = passed.slice(CHECKPOINTS / 4)
+  }
 
   return {
     now,
-    note,
     isAt,
     current: () => current,
     /** A load has ended: what it has changed is not known. */
     restart(schema: string, upto: Position): void {
       ends.set(schema, upto)
-      for (const [schema, end] of ends) floors.set(schema, end)
-      floor = now() + 1
-      entries = []
-      bytes = 0
+      forget(entries.length)
+      floor++
+      loadedAt = floor
+      passed = []
       metrics.routerModelJournal.set(0)
     },
     add(entry: Entry): void {
@@ -102,55 +100,55 @@ export function openJournal() {
       metrics.routerModelJournal.set(bytes)
     },
     /** Memory contains these heads now. */
-    reach(heads: Positions): Reached {
-      const { index, ...rest } = note(heads)
-      const checkpoint = { index: isAt(rest.heads) ? index : index + 1, ...rest }
+    reach(heads: Positions, readAfter: Moment): Reached {
+      const isExact = isAt(heads, readAfter)
+      const { index, ...rest } = checkpointOf(heads)
+      const checkpoint = { ...rest, index: isExact ? index : index + 1 }
       const isOlder =
         current?.checkpoint.timeline === rest.timeline && current.checkpoint.index > checkpoint.index
-      current = { checkpoint: isOlder ? (current?.checkpoint ?? checkpoint) : checkpoint, moment: now() }
+      current = { checkpoint: isOlder && current ? current.checkpoint : checkpoint, moment: now() }
+      if (isExact) pass({ checkpoint, moment: now() })
       return current
     },
-    /** Undefined: the journal, or the list of checkpoints, begins later. */
+    /**
+     * Memory went through the checkpoints around the index. In between, it took changes of different schemas in another
+     * order than that in which they were made, so that it may have gone another way than the router. Undefined: that, or
+     * the journal begins later.
+     */
     async missedBy(
       timeline: string,
       index: number,
       breathe: () => Promise<void> | undefined,
     ): Promise<Missed | undefined> {
-      const isExact = index % 2 === 0
-      const known = checkpoints.filter((one) => one.timeline === timeline)
-      const lower = known.findLast((one) => one.index <= index)
-      if (!lower || [...floors].some(([schema, end]) => !isAtLeast(lower.heads[schema], end)))
-        return undefined
-      const upper = isExact ? known.find((one) => one.index >= index) : undefined
-      const lacking = entries.filter(({ schema, upto }) => !isAtLeast(lower.heads[schema], upto))
-      const unsure = lacking.filter(
-        ({ schema, after }) => !upper || !after || !isAtLeast(after, upper.heads[schema]),
-      )
-      const [touched, unsureTouched] = [emptyTouched(), emptyTouched()]
-      const missed = { touched, unsure: unsureTouched, moment: now() }
-      for (const entry of lacking) {
+      const known = passed.filter(({ checkpoint }) => checkpoint.timeline === timeline)
+      const lower = known.findLast(({ checkpoint }) => checkpoint.index <= index)
+      if (!lower) return undefined
+      const upper = index % 2 === 0 ? known.find(({ checkpoint }) => checkpoint.index >= index) : undefined
+      const moment = now()
+      const lacking = entries.slice(lower.moment - floor)
+      const unsureCount = (upper?.moment ?? moment) - lower.moment
+      if (new Set(lacking.slice(0, unsureCount).map(({ schema }) => schema)).size > 1) return undefined
+      const [touched, unsure] = [emptyTouched(), emptyTouched()]
+      for (const [at, entry] of lacking.entries()) {
         addTouched(touched, entry.touched)
+        if (at < unsureCount) addTouched(unsure, entry.touched)
         await breathe()
       }
-      for (const entry of unsure) {
-        addTouched(unsureTouched, entry.touched)
-        await breathe()
-      }
-      return missed
+      return { touched, unsure, moment }
     },
     /** What was touched after a moment. Undefined: the journal begins later. */
     since(moment: Moment): Touched | undefined {
       if (moment < floor) return undefined
-      if (united?.from !== moment || united.upto !== now())
-        united = { from: moment, upto: now(), touched: touchedBy(entries.slice(moment - floor)) }
+      if (united?.from !== moment || united.upto !== now()) {
+        const later = entries.slice(moment - floor)
+        united = { from: moment, upto: now(), touched: uniteTouched(later.map(({ touched }) => touched)) }
+      }
       return united.touched
     },
   }
 }
 
 export type Journal = ReturnType<typeof openJournal>
-
-const touchedBy = (entries: readonly Entry[]): Touched => uniteTouched(entries.map(({ touched }) => touched))
 
 /** An index is never 0, by which a router says that it has no model. */
 export function checkpointOf(heads: Positions): Checkpoint {

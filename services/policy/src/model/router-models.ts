@@ -18,7 +18,7 @@ import {
 import { type Broadcast, openBroadcast } from './broadcast.js'
 import { changesOf, isAmbiguous } from './changes.js'
 import { fullState } from './full-state.js'
-import { type Checkpoint, openJournal, type Reached } from './journal.js'
+import { type Checkpoint, type Moment, openJournal, type Reached } from './journal.js'
 import { partsOf } from './parts.js'
 
 /** Where a router is: it has what memory had then. */
@@ -76,9 +76,9 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
     touched.ring()
   })
 
-  const reach = (heads: Positions): Reached => {
+  const reach = (heads: Positions, readAfter: Moment): Reached => {
     const before = journal.current()?.checkpoint
-    const reached = journal.reach(heads)
+    const reached = journal.reach(heads, readAfter)
     if (reached.checkpoint.index !== before?.index || reached.checkpoint.timeline !== before.timeline)
       moved.ring()
     return reached
@@ -86,10 +86,10 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
   /** Tries to meet a moment at which memory has the heads and nothing beyond. */
   const refresh = coalesced(async (): Promise<Checkpoint> => {
     for (let reads = 1; ; reads++) {
+      const readAfter = journal.now()
       const heads = await engine.readHeads()
-      journal.note(heads)
       await engine.waitFor(heads, stop)
-      if (journal.isAt(heads) || reads === EXACT_READS) return reach(heads).checkpoint
+      if (journal.isAt(heads, readAfter) || reads === EXACT_READS) return reach(heads, readAfter).checkpoint
     }
   })
   /** The checkpoint of this moment: what is built before anything is awaited is from it. */
@@ -97,7 +97,7 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
     if (journal.current()?.moment !== journal.now()) await refresh()
     const current = journal.current()
     if (!current || !engine.isSettled()) return undefined
-    return current.moment === journal.now() ? current : reach(current.checkpoint.heads)
+    return current.moment === journal.now() ? current : reach(current.checkpoint.heads, current.moment)
   }
 
   async function follow(): Promise<void> {
