@@ -339,6 +339,8 @@ function policyChanges(
     const gone = new Set<string>()
     const ofPolicy = touched.members.get(id)
     if (ofPolicy) collect(state, ofPolicy, changed, gone, touched)
+    // schemas may be applied in another order here than where the router was before
+    if (touched.rows['service-policies'].has(id)) for (const one of identities.gone) gone.add(one)
     addAll(changed, isNew || isDropped ? members : intersection(identities.moved, members))
     const added = isDropped ? emptySet() : intersection(intersection(changed, members), scope.identities)
     const change = {

@@ -65,6 +65,7 @@ export function fullState(source: ModelSource, routerId: string): Events {
     }),
   )
   const checkEvents = [...checks].map((id) => created(checkOf(source, id)))
+  const overrides = [...state.overrides.values()] // the map grows while it is read
   const identities = state.identities.track()
   addAll(identities, scope.identities)
 
@@ -72,7 +73,7 @@ export function fullState(source: ModelSource, routerId: string): Events {
     try {
       yield* types.values()
       yield* [...sent.values()]
-      for (const { identityId, serviceId, configId } of state.overrides.values()) {
+      for (const { identityId, serviceId, configId } of overrides) {
         const number = state.identities.numberOf(identityId)
         const isUsed = number !== undefined && has(identities, number) && isInScope(serviceId)
         yield isUsed ? addConfig(configId) : undefined
