@@ -1,10 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { clientRoot, logIn, openApi } from './api.js'
+import { clientRoot, openApi } from './api.js'
 import { newCircuits } from './circuits.js'
 import { counting, type Load } from './load.js'
 import type { Bench, Scenario } from './scenario.js'
 import { sessionCreate } from './scenarios.js'
-import { allAttribute, names, password } from './topology.js'
+import { allAttribute } from './topology.js'
 
 const loginsOfRound = 30
 const BETWEEN_LOGINS_MS = 100
@@ -31,14 +31,17 @@ const idle: Load = {
   },
 }
 
-/** Logins one after the other. The latencies are from the answer until all routers have the API session. */
-function logins({ url, fleet, seeded: { topology } }: Bench): Load {
+/**
+ * Logins by certificate, one after the other: routers get no others. The latencies are from the answer until all routers
+ * have the API session.
+ */
+function logins({ url, fleet, seeded: { certificates } }: Bench): Load {
   return {
     async run() {
       const { latency, failures, answered } = counting()
-      using api = openApi(url, clientRoot, 1)
-      for (let at = 0; at < loginsOfRound; at++) {
-        const token = await logIn(api, names.username(at % topology.withPassword), password)
+      for (const certificate of certificates.slice(0, loginsOfRound)) {
+        using api = openApi(url, clientRoot, 1, certificate)
+        const { token } = await api.request<{ token: string }>('POST', '/authenticate?method=cert', {})
         const answeredAt = performance.now()
         const pushedAt = await fleet().untilPushed(token)
         answered(200, Math.max(0, pushedAt - answeredAt))
