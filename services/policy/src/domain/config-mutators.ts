@@ -8,8 +8,9 @@ import { touch } from './touched.js'
 export function putConfig(state: State, { id, ...config }: Config): Effect {
   const before = state.configs.get(id)
   state.configs.set(id, config)
-  state.touches.row('configs', id, before ? touch.written : touch.created)
-  if (before?.typeId !== config.typeId) touchUsers(state, id)
+  const isRetyped = before?.typeId !== config.typeId
+  state.touches.row('configs', id, before ? touch.written | (isRetyped ? touch.linked : 0) : touch.created)
+  if (isRetyped) touchUsers(state, id)
   return readersOf(state, [id])
 }
 
