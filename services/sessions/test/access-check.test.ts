@@ -68,6 +68,7 @@ test('only routers that evaluate devices carry a session whose device is evaluat
   const routers: Readonly<Record<string, readonly boolean[]>> = { r1: [true], r2: [false], r3: [true, false] }
   const presence = {
     of: (id: string) => (routers[id] ?? []).map((is) => ({ features: featuresOf(is) }) as Presence),
+    hasFormerReplicas: () => false,
     onChange: () => ({ [Symbol.dispose]: () => undefined }),
   }
   const common = { 'dora wiki': ['r1', 'r2', 'r3', 'r4'] }

@@ -281,7 +281,11 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
     changeLog,
     log,
     directory: { get: () => ({ isEdge: true }) } as unknown as AccessDeps['directory'],
-    presence: options.presence ?? { of: () => [], onChange: () => ({ [Symbol.dispose]: () => undefined }) },
+    presence: options.presence ?? {
+      of: () => [],
+      hasFormerReplicas: () => false,
+      onChange: () => ({ [Symbol.dispose]: () => undefined }),
+    },
     sync: {
       started: ({ routerId }) => void synced.delete(routerId),
       done: ({ routerId }) => void synced.add(routerId),

@@ -42,6 +42,7 @@ function startPresence() {
     isOnline: (id) => online.has(id),
     of: () => [],
     lastFeatures: () => undefined,
+    hasFormerReplicas: () => false,
     online: () =>
       [...online].map((routerId) => ({
         routerId,

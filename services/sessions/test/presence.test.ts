@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { BlockList } from 'node:net'
 import { edgeType, encodeVersion, headerKey } from '@overlay/channel'
 import { type Bus, noBus } from '@overlay/store/change-log'
@@ -66,6 +67,44 @@ test('each replica knows what the routers of all others can do', async () => {
   expect(knownTo(late)).toEqual([features])
   const clients = openClientRouterList(late.directory, late.control.presence)
   expect(clients.lastFeaturesOf([key.id, 'nobody'])).toEqual([features])
+  await late[Symbol.asyncDispose]()
+  router.channel.close('done')
+})
+
+test('beside a replica of 0.1.0, routers evaluate nothing, and are not taken for ones that need signed tokens', async () => {
+  const [current, offline, former] = await Promise.all([
+    network.createRouter('current'),
+    network.createRouter('offline'),
+    network.createRouter('former'),
+  ])
+  const version = encodeVersion({ version: 'v1.7.2', revision: '', buildDate: '', os: '', arch: '' })
+  const router = await connectRouter({
+    port: one.port,
+    key: current,
+    headers: [[headerKey.version, version]],
+  })
+  const late = await network.replica('beside')
+  const { presence } = late.control
+  const clients = openClientRouterList(late.directory, presence)
+  const ids = [current.id, offline.id]
+  await expect.poll(() => clients.evaluating(ids)).toEqual([current.id])
+  await expect.poll(() => clients.lastFeaturesOf(ids)).toHaveLength(2)
+
+  await network.db.query(sql`
+    insert into replica (id, incarnation, version, lease_ends_at)
+    values ('former', ${randomUUID()}, 1, now() + interval '1 minute')`)
+  await network.db.query(sql`
+    insert into presence (router_id, replica_id, hostname, supported_protocols, sync_status, version_info,
+                          link_listeners, connected_at)
+    values (${former.id}, 'former', '', '{}', 'SYNC_DONE', '{"version": "v1.1.13"}', '', now())`)
+  await expect.poll(() => presence.isOnline(former.id)).toBe(true)
+  expect(clients.evaluating(ids)).toEqual([])
+  expect(clients.lastFeaturesOf(ids)).toMatchObject([{ needsSignedSessions: true }])
+
+  await network.db.query(sql`delete from replica where id = 'former'`)
+  await expect.poll(() => presence.isOnline(former.id)).toBe(false)
+  expect(clients.evaluating(ids)).toEqual([current.id])
+  expect(clients.lastFeaturesOf(ids)).toHaveLength(2)
   await late[Symbol.asyncDispose]()
   router.channel.close('done')
 })

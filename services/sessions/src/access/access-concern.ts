@@ -31,7 +31,7 @@ export interface AccessDeps extends Pick<PushDeps, 'grantWatch' | 'policyHead' |
   readonly bus: Bus
   readonly changeLog: ChangeLog
   readonly directory: Pick<RouterDirectory, 'get'>
-  readonly presence: Pick<RouterPresence, 'of' | 'onChange'>
+  readonly presence: Pick<RouterPresence, 'of' | 'onChange' | 'hasFormerReplicas'>
   readonly identity: {
     readonly source: Source
     readonly calls: ActivityDeps['identity']

@@ -26,7 +26,7 @@ export interface AccessCheckDeps {
   readonly policy: Pick<Methods<PolicyServiceService>, 'getCommonRouters'>
   /** The ends of the change logs that policy follows. */
   readonly heads: () => Promise<Positions>
-  readonly presence: Pick<RouterPresence, 'of'>
+  readonly presence: Pick<RouterPresence, 'of' | 'hasFormerReplicas'>
   readonly findSession: FindSession
 }
 

@@ -13,13 +13,16 @@ export interface ClientRouterList {
   of(ids: readonly string[], written: Position | undefined): readonly ClientRouter[] | null | undefined
   /** The connected ones of these ids that evaluate posture checks. */
   evaluating(ids: readonly string[]): readonly string[]
-  /** Of each of these ids that clients may use, as it was connected the last time. Undefined: it has not been seen. */
+  /**
+   * Of each of these ids that clients may use, as it was connected the last time. Undefined: it has not been seen. Without
+   * these while replicas of 0.1.0 have routers.
+   */
   lastFeaturesOf(ids: readonly string[]): readonly (RouterFeatures | undefined)[]
 }
 
 export function openClientRouterList(
   directory: Pick<RouterDirectory, 'get' | 'position' | 'isFresh'>,
-  presence: Pick<RouterPresence, 'of' | 'lastFeatures'>,
+  presence: Pick<RouterPresence, 'of' | 'lastFeatures' | 'hasFormerReplicas'>,
 ): ClientRouterList {
   function show(id: string): ClientRouter[] {
     const router = directory.get(id)
@@ -38,7 +41,9 @@ export function openClientRouterList(
     evaluating: (ids) => evaluatingRouters(presence, ids),
     lastFeaturesOf(ids) {
       const usable = ids.filter((id) => directory.get(id)?.disabled === false)
-      return usable.map(presence.lastFeatures)
+      const found = usable.map(presence.lastFeatures)
+      // a signed token, which such a replica refuses, is for routers that are known to need it
+      return presence.hasFormerReplicas() ? found.filter((one) => one !== undefined) : found
     },
   }
 }

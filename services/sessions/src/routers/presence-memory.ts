@@ -56,6 +56,7 @@ export function openPresenceMemory(ownId: string | undefined): PresenceMemory {
   const routers = new Map<string, readonly Presence[]>() // newest first
   const features = new Map<string, RouterFeatures>() // also of routers that are offline
   const replicas = new Map<string, Replica>()
+  const former = new Set<string>() // replicas of 0.1.0, which report no features
   const listeners = new Set<PresenceListener>()
 
   /** Replaces the connection of a router to a replica. */
@@ -76,6 +77,7 @@ export function openPresenceMemory(ownId: string | undefined): PresenceMemory {
 
   function put(replicaId: string, row: PresenceRow): void {
     replicas.get(replicaId)?.routerIds.add(row.routerId)
+    if (Object.keys(row.features ?? {}).length === 0) former.add(replicaId)
     write(replicaId, row.routerId, presenceOf(replicaId, row))
   }
 
@@ -88,6 +90,7 @@ export function openPresenceMemory(ownId: string | undefined): PresenceMemory {
     const replica = replicas.get(replicaId)
     if (!replica) return
     replicas.delete(replicaId)
+    former.delete(replicaId)
     for (const routerId of replica.routerIds) write(replicaId, routerId, undefined)
     for (const { replicaEnded } of listeners) replicaEnded?.(replicaId)
   }
@@ -96,6 +99,7 @@ export function openPresenceMemory(ownId: string | undefined): PresenceMemory {
     isOnline: (routerId) => routers.has(routerId),
     of: (routerId) => routers.get(routerId) ?? [],
     lastFeatures: (routerId) => features.get(routerId),
+    hasFormerReplicas: () => former.size > 0,
     *online() {
       for (const [newest] of routers.values()) if (newest) yield newest
     },
@@ -122,6 +126,7 @@ export function openPresenceMemory(ownId: string | undefined): PresenceMemory {
       const before = replicas.get(id)
       const isSame = before?.incarnation === incarnation
       if (isSame && before.version > version) return
+      if (!isSame) former.delete(id)
       const loaded = new Set(rows.map(({ routerId }) => routerId))
       const routerIds = before?.routerIds ?? new Set<string>()
       replicas.set(id, { incarnation, version, routerIds })

@@ -22,6 +22,11 @@ export interface RouterPresence {
   of(routerId: string): readonly Presence[]
   /** What a router could do when it was connected the last time. Undefined: this process has not seen it. */
   lastFeatures(routerId: string): RouterFeatures | undefined
+  /**
+   * Routers are connected to a replica of 0.1.0, during an upgrade. It refuses signed tokens of sessions, and accepts sessions
+   * whose posture routers evaluate at any router.
+   */
+  hasFormerReplicas(): boolean
   /** Routers that are online, each with its newest connection. */
   online(): Iterable<Presence>
   /** Controller ids of the replicas whose lease lives. */
