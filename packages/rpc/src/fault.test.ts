@@ -61,6 +61,7 @@ test('an error that is not a fault reveals nothing', () => {
 describe('without a fault', () => {
   test.each<[string, ServiceError, FaultCode]>([
     ['a service that is down', broken(status.UNAVAILABLE), 'UNAVAILABLE'],
+    ['a replica of a former release', broken(status.UNIMPLEMENTED), 'UNAVAILABLE'],
     ['a service that stops', broken(status.CANCELLED), 'UNAVAILABLE'],
     ['a stream that is reset', broken(status.INTERNAL, 'Received RST_STREAM with code 2'), 'UNAVAILABLE'],
     ['a service that is late', broken(status.DEADLINE_EXCEEDED), 'TIMEOUT'],

@@ -81,7 +81,8 @@ export const openMuxServer =
       const cancellation = openCancellation(limitMs)
       running.set(tag, cancellation)
       try {
-        if (!hosted) throw new Fault('UNHANDLED', undefined, new Error(`no method '${method}'`))
+        // this replica is of a former release
+        if (!hosted) throw new Fault('UNAVAILABLE', undefined, new Error(`no method '${method}'`))
         const callContext = contextFromMessage(context ?? CallContext.create(), limitMs, cancellation.signal)
         reply(tag, { response: await hosted.callEncoded(request, callContext) })
       } catch (err) {
