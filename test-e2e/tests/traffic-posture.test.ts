@@ -50,6 +50,17 @@ test('a client with an access token reports its device to a router that evaluate
   expect(await client.request<Created>('GET', `/sessions/${session.id}`)).toMatchObject({
     edgeRouters: [{ name: 'current' }],
   })
+  const routersOf = async (headers: Record<string, string>) => {
+    const { body } = await client.call(
+      'GET',
+      `/services/${hosted.serviceId}/edge-routers`,
+      undefined,
+      headers,
+    )
+    return (body.data as Created).edgeRouters?.map(({ name }) => name).sort()
+  }
+  expect(await routersOf({})).toEqual(['current', 'old'])
+  expect(await routersOf({ 'session-token': session.token })).toEqual(['current'])
   const sdk = await traffic.connect(client, old)
   await expect(sdk.dial(session.token)).rejects.toThrow('invalid session')
 

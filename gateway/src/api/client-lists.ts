@@ -6,6 +6,7 @@ import {
   readSchemaOf,
   routersForClients,
   service,
+  session,
   terminator,
 } from '@overlay/model'
 import { listOf, named, object, orNull } from '@overlay/model/schema'
@@ -84,6 +85,7 @@ const everyRouter = Selection.fromPartial({ roles: [{ roles: ['#all'], semantic:
 /** A client's list of services: identities that see the same share one answer. */
 export function clientServices(services: Services, headers: Headers, lists: ServiceLists): Handlers {
   const { list: fetch, get } = services.entitiesOf('policy')
+  const rows = services.entitiesOf('sessions')
 
   function answer(c: RequestContext, header: PolicyHeader): Response | Promise<Response> {
     const request = readListRequest(c, 'services', undefined, perspectiveOf(c))
@@ -96,25 +98,33 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
       if (page.contentKey === header.contentKey && headers.current(header)) lists.set(key, body)
     })
   }
+  async function routersOfService(c: RequestContext, serviceId: string): Promise<ClientRouters> {
+    const pairs = [{ identityId: sessionOf(c).identityId, serviceId }]
+    const { routers } = await services.policy.getCommonRouters({ pairs }, callContext(c))
+    const { json } = await services.sessions.describeRouters({ ids: routers[0]?.ids ?? [] }, callContext(c))
+    return routersForClients(json.filter(({ length }) => length > 0).map(parse<ClientRouter>))
+  }
+  /** Not all routers of its service may carry it. */
+  async function routersOfSession(c: RequestContext, id: string): Promise<ClientRouters> {
+    const ref = { kind: session.kind, id }
+    const { json } = await rows.get({ ref, perspective: undefined }, callContext(c))
+    return parse<{ edgeRouters: ClientRouters }>(json).edgeRouters
+  }
   return {
     'GET /services/{id}/edge-routers': {
       query: paging,
       headers: [
         { name: SESSION_TOKEN, type: 'string', description: 'The token of a session, which must exist' },
       ],
-      response: { data: routersOfService, envelope: 'listServiceEdgeRoutersEnvelope' },
+      response: { data: serviceEdgeRouters, envelope: 'listServiceEdgeRoutersEnvelope' },
       handle: async (c, { id }) => {
-        const { identityId } = sessionOf(c)
         const [token] = [c.env.incoming.headers[SESSION_TOKEN] ?? []].flat()
-        if (token) await services.sessions.checkSessionToken({ token, serviceId: id }, callContext(c))
-        await get({ ref: { kind: 'services', id }, perspective: undefined }, callContext(c)) // 404 where it is not visible
-        const pairs = [{ identityId, serviceId: id }]
-        const { routers } = await services.policy.getCommonRouters({ pairs }, callContext(c))
-        const { json } = await services.sessions.describeRouters(
-          { ids: routers[0]?.ids ?? [] },
-          callContext(c),
-        )
-        return sendData(c, { edgeRouters: routersOf(json) })
+        const found = token
+          ? await services.sessions.checkSessionToken({ token, serviceId: id }, callContext(c))
+          : undefined
+        await get({ ref: { kind: service.kind, id }, perspective: undefined }, callContext(c)) // 404 where it is not visible
+        const routers = found ? await routersOfSession(c, found.sessionId) : await routersOfService(c, id)
+        return sendData(c, { edgeRouters: routers?.map(({ urls: _, ...router }) => router) ?? null })
       },
     },
     'GET /services': {
@@ -131,7 +141,8 @@ export function clientServices(services: Services, headers: Headers, lists: Serv
 /** wire: SDKs look in this way whether a session with a signed token still exists, and which routers serve it. */
 const SESSION_TOKEN = 'session-token'
 
-const routersOfService = named(
+/** wire: `data` is an object with the list in `edgeRouters`, null if there is none. */
+const serviceEdgeRouters = named(
   'serviceEdgeRouters',
   object({
     edgeRouters: orNull(listOf(named('commonEdgeRouterProperties', object(commonRouterMembers)))),
@@ -140,17 +151,8 @@ const routersOfService = named(
 
 interface ClientRouter {
   readonly isOnline: boolean
+  readonly urls?: unknown
 }
+type ClientRouters = readonly ClientRouter[] | null
 
-/** wire: `data` is an object with the list in `edgeRouters`, null if there is none. */
-const routersOf = (json: readonly Uint8Array[]): readonly ClientRouter[] | null =>
-  routersForClients(
-    json
-      .filter(({ length }) => length > 0)
-      .map((bytes) => {
-        const { urls: _, ...router } = JSON.parse(Buffer.from(bytes).toString()) as ClientRouter & {
-          urls: unknown
-        }
-        return router
-      }),
-  )
+const parse = <T>(json: Uint8Array): T => JSON.parse(Buffer.from(json).toString()) as T

@@ -68,8 +68,14 @@ test('routers of a service are listed for a session only while its token is acce
   expect(await statusWith({})).toBe(200)
   const asked = () => gateway.fakes.calls.filter(({ method }) => method === 'sessions.checkSessionToken')
   expect(asked()).toHaveLength(0)
-  gateway.fakes.instead.set('sessions.checkSessionToken', async () => ({}))
-  expect(await statusWith({ 'session-token': 'eyJ' })).toBe(200)
+  gateway.fakes.instead.set('sessions.checkSessionToken', async () => ({ sessionId: 's1' }))
+  const edgeRouters = [{ name: 'amsterdam', isOnline: true, urls: {} }]
+  gateway.fakes.instead.set('sessions.entities.get', async () => ({
+    json: Buffer.from(JSON.stringify({ edgeRouters })),
+  }))
+  const ofSession = await gateway.request(path, { token: ALICE, headers: { 'session-token': 'eyJ' } })
+  expect(ofSession.json).toMatchObject({ data: { edgeRouters: [{ name: 'amsterdam', isOnline: true }] } })
+  expect(lastOf('sessions.entities.get')).toMatchObject({ ref: { kind: 'sessions', id: 's1' } })
   expect(asked()).toMatchObject([{ request: { token: 'eyJ', serviceId: 'wiki' } }])
   for (const [code, status] of [
     ['UNAUTHORIZED', 401],

@@ -50,7 +50,7 @@ const notFound = expect.objectContaining({ code: 'NOT_FOUND' })
 test('the tokens of a session are accepted from its API session, for its service, until it ends', async () => {
   const { id, token, signed, apiSessionId: of } = await makeSession()
   for (const one of [token, signed]) {
-    expect(await check(one, of)).toEqual({})
+    expect(await check(one, of)).toEqual({ sessionId: id })
     await expect(check(one, 'other')).rejects.toEqual(notFound)
     await expect(check(one, of, 'blog')).rejects.toEqual(notFound)
   }
@@ -67,7 +67,7 @@ test('a token that no key of the network has signed is refused', async () => {
 test('clients ask for another token before routers refuse theirs', async () => {
   const { signed, ...session } = await makeSession()
   now += TOKEN_MS / 2
-  const { apiSessionId: of } = session
+  const { id, apiSessionId: of } = session
   await expect(check(signed, of)).rejects.toEqual(notFound)
-  expect(await check((await signer.tokens.sign(session)) ?? '', of)).toEqual({})
+  expect(await check((await signer.tokens.sign(session)) ?? '', of)).toEqual({ sessionId: id })
 })

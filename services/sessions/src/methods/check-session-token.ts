@@ -3,7 +3,7 @@ import { isAbout, isSigned } from '../domain/session-token.js'
 import { findSessionsBy } from '../store/session.js'
 import type { Deps } from './method-deps.js'
 
-/** Checks what a client presents in place of the id of its session. wire: an invalid token is 401. */
+/** The session of a token that a client presents in place of its id. wire: an invalid token is 401. */
 export function checkSessionToken({
   changeLog,
   tokens,
@@ -21,6 +21,6 @@ export function checkSessionToken({
     if (session.apiSessionId !== caller.apiSessionId || session.serviceId !== serviceId)
       throw new Fault('NOT_FOUND')
     if (content && !tokens.isFresh(content)) throw new Fault('NOT_FOUND')
-    return {}
+    return { sessionId: session.id }
   }
 }

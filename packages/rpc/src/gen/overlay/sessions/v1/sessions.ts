@@ -122,6 +122,7 @@ export interface CheckSessionTokenRequest {
 }
 
 export interface CheckSessionTokenResponse {
+  sessionId: string;
 }
 
 export interface AdmitRouterRequest {
@@ -636,11 +637,14 @@ export const CheckSessionTokenRequest: MessageFns<CheckSessionTokenRequest> = {
 };
 
 function createBaseCheckSessionTokenResponse(): CheckSessionTokenResponse {
-  return {};
+  return { sessionId: "" };
 }
 
 export const CheckSessionTokenResponse: MessageFns<CheckSessionTokenResponse> = {
-  encode(_: CheckSessionTokenResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+  encode(message: CheckSessionTokenResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.sessionId !== "") {
+      writer.uint32(10).string(message.sessionId);
+    }
     return writer;
   },
 
@@ -657,6 +661,14 @@ export const CheckSessionTokenResponse: MessageFns<CheckSessionTokenResponse> = 
       while (reader.pos < end) {
         const tag = reader.uint32();
         switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.sessionId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -669,20 +681,30 @@ export const CheckSessionTokenResponse: MessageFns<CheckSessionTokenResponse> = 
     }
   },
 
-  fromJSON(_: any): CheckSessionTokenResponse {
-    return {};
+  fromJSON(object: any): CheckSessionTokenResponse {
+    return {
+      sessionId: isSet(object.sessionId)
+        ? globalThis.String(object.sessionId)
+        : isSet(object.session_id)
+        ? globalThis.String(object.session_id)
+        : "",
+    };
   },
 
-  toJSON(_: CheckSessionTokenResponse): unknown {
+  toJSON(message: CheckSessionTokenResponse): unknown {
     const obj: any = {};
+    if (message.sessionId !== "") {
+      obj.sessionId = message.sessionId;
+    }
     return obj;
   },
 
   create<I extends Exact<DeepPartial<CheckSessionTokenResponse>, I>>(base?: I): CheckSessionTokenResponse {
     return CheckSessionTokenResponse.fromPartial(base ?? ({} as any));
   },
-  fromPartial<I extends Exact<DeepPartial<CheckSessionTokenResponse>, I>>(_: I): CheckSessionTokenResponse {
+  fromPartial<I extends Exact<DeepPartial<CheckSessionTokenResponse>, I>>(object: I): CheckSessionTokenResponse {
     const message = createBaseCheckSessionTokenResponse();
+    message.sessionId = object.sessionId ?? "";
     return message;
   },
 };
