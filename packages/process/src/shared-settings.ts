@@ -138,5 +138,5 @@ export const consoleSetting = setting
 export const peersSetting = (service: Service): Setting<string> =>
   setting.endpoints(
     `OVERLAY_${service.toUpperCase()}_PEERS`,
-    `Addresses of all replicas of ${service}, separated by commas; \`dns:host:port\`: all addresses of a name`,
+    `Addresses of all replicas of ${service}, separated by commas, or \`dns:host:port\``,
   )
