@@ -1,5 +1,6 @@
 export * from './bounded-decode.js'
 export * from './channel.js'
+export { fieldHead } from './field-head.js'
 export {
   encodeFrame,
   type FrameDecoder,

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { boundedLines, metrics } from '@overlay/process'
+import { boundedLines, LINE_LIMITS, metrics } from '@overlay/process'
 import { runPeriodically } from '@overlay/process/async'
 import type { Logger } from 'pino'
 import type { RouterChannel } from '../channel/router-channel.js'
@@ -23,7 +23,7 @@ export interface ModelChecksOptions {
 export function startModelChecks(options: ModelChecksOptions): AsyncDisposable {
   const { models, compare, log, checkMs = MODEL_CHECK_MS, recheckMs = MODEL_RECHECK_MS } = options
   const dueAt = new WeakMap<RouterChannel, number>()
-  const noteFailure = boundedLines(log, 'data model of a router not compared')
+  const noteFailure = boundedLines(log, 'data model of a router not compared', LINE_LIMITS, 'warn')
   const nextAt = (): number => performance.now() + checkMs * (0.5 + Math.random())
 
   async function check(router: RouterChannel, signal: AbortSignal): Promise<string> {

@@ -2,6 +2,7 @@ import {
   DataState,
   DataStateChangeSet,
   encodeText,
+  fieldHead,
   type Headers,
   type LargeOutgoing,
   ModelAction,
@@ -86,21 +87,13 @@ export const syntheticSet = (changes: readonly ModelEvent[]): Outgoing & LargeOu
   return { type: modelType.changeSet, body, parts: [body] }
 }
 
-const STATE_TAG = Buffer.from([0x0a]) // field 1 of ValidateDataStateRequest
+const STATE = 1 // the number of a field of ValidateDataStateRequest
 
 /** Without the flag `fix`: a router that repairs itself forgets its timeline, and needs a full state all the same. */
 export function validation(state: FullState): LargeOutgoing {
   const parts = dataStateParts(state)
   const bytes = parts.reduce((sum, part) => sum + part.length, 0)
-  return { type: modelType.validate, parts: [STATE_TAG, varint(bytes), ...parts] }
-}
-
-function varint(value: number): Buffer {
-  const bytes: number[] = []
-  for (let rest = value; ; rest = Math.floor(rest / 128)) {
-    if (rest < 128) return Buffer.from([...bytes, rest])
-    bytes.push((rest % 128) | 128)
-  }
+  return { type: modelType.validate, parts: [fieldHead(STATE, bytes), ...parts] }
 }
 
 /** wire: routers before 2.0 have no id, and read no header. */

@@ -1,4 +1,5 @@
 import { ModelAction, modelType, SubscribeToDataModelRequest } from '@overlay/channel'
+import { boundedLines, LINE_LIMITS } from '@overlay/process'
 import type { Logger } from 'pino'
 import { type Concern, onMessage } from '../channel/handlers.js'
 import type { RouterChannel, RouterChannels } from '../channel/router-channel.js'
@@ -52,6 +53,7 @@ export async function modelConcern(deps: ModelDeps): Promise<ModelConcern> {
   const ownOf = ({ features }: RouterChannel) =>
     features.isGrouped ? [...keyEvents(), ...revocations.all()] : keyEvents()
   const withModel = openFullModels(policy)
+  const noteOutage = boundedLines(log, 'data model of a router not sent, trying again', LINE_LIMITS, 'warn')
   const comparison = openComparison(withModel, ownOf)
   opening.use(startModelChecks({ ...deps, models, compare: comparison.compare }))
   opening.defer(() => {
@@ -62,7 +64,15 @@ export async function modelConcern(deps: ModelDeps): Promise<ModelConcern> {
     const known = models.get(router)
     if (known) return known
     const own = () => ownOf(router)
-    const model = openRouterModel(router, { policy, withModel, keys, own, turnOf: budget.turnOf, sync, log })
+    const model = openRouterModel(router, {
+      policy,
+      withModel,
+      keys,
+      own,
+      turnOf: budget.turnOf,
+      sync,
+      noteOutage,
+    })
     models.set(router, model)
     return model
   }

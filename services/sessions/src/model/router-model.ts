@@ -1,8 +1,7 @@
 import type { ModelEvent, SubscribeToDataModelRequest } from '@overlay/channel'
-import { metrics } from '@overlay/process'
+import { metrics, type WriteLine } from '@overlay/process'
 import { reconnect, withWatchdog } from '@overlay/process/async'
 import { ownContext, type RouterModelPart } from '@overlay/rpc'
-import type { Logger } from 'pino'
 import type { RouterChannel } from '../channel/router-channel.js'
 import type { SyncReport } from '../channel/router-status.js'
 import { FULL_MODEL_MS, MODEL_PAUSES, MODEL_SILENCE_MS, SUBSCRIPTION_SECONDS } from '../limits.js'
@@ -19,7 +18,7 @@ export interface RouterModelDeps {
   /** Resolves when the router may have a full state again. */
   readonly turnOf: (routerId: string, signal: AbortSignal) => Promise<void>
   readonly sync: SyncReport
-  readonly log: Logger
+  readonly noteOutage: WriteLine
 }
 
 /** The subscription of one channel of a router. */
@@ -53,7 +52,7 @@ interface Subscription {
  * because nothing says which keys it has too many.
  */
 export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): RouterModel {
-  const { policy, withModel, keys, own, turnOf, sync, log } = deps
+  const { policy, withModel, keys, own, turnOf, sync, noteOutage } = deps
   const { routerId, channel } = router
   let current: Subscription | undefined
   /** The newest full state of this channel, while its keys have been kept up to date. */
@@ -102,7 +101,7 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
         if (await follow(has, subscription, signal, works)) has = undefined
         else throw new Error('policy has ended the changes of a router')
       },
-      onOutage: (err) => log.warn({ err, routerId }, 'data model of a router not sent, trying again'),
+      onOutage: (err) => noteOutage(routerId, { err, routerId }),
     })
   }
 
