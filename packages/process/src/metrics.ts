@@ -298,7 +298,7 @@ export const metrics = {
   ),
   keyRenewal: gauge(
     'overlay_key_renewal_timestamp_seconds',
-    'Time at which a generated key (root, signing, token) or the certificate of the server is due for replacement',
+    'Time at which a generated key (root, signing, token, session) is due for replacement',
     ['role'],
   ),
   accessTokenRefused: counter(
