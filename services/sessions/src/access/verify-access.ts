@@ -10,11 +10,10 @@ import {
   type DialClaim,
   type GrantedAccess,
 } from '../domain/router-access.js'
-import { isAbout, isSigned } from '../domain/session-token.js'
 import { VERIFY_ACCESS_MS } from '../limits.js'
 import { evaluatingRouters } from '../routers/evaluating-routers.js'
 import type { RouterPresence } from '../routers/router-presence.js'
-import { findSessionsBy, type TokenSession } from '../store/session.js'
+import { openFindByToken } from '../tokens/find-by-token.js'
 import type { SessionTokens } from '../tokens/session-tokens.js'
 import type { ApiSessions } from './api-sessions.js'
 import type { FindSession } from './find-session.js'
@@ -53,7 +52,7 @@ function refused(reason: keyof typeof refusals): AccessRefused {
 /** wire: of several failing checks, the first in this order decides the code: session, API session, type, certificate, router. */
 export function openAccessCheck(deps: AccessCheckDeps) {
   const { db, tokens, apiSessions, policy, heads, presence, findSession } = deps
-  const [sessionById, sessionByToken] = [findSessionsBy(db, 'id'), findSessionsBy(db, 'token')]
+  const findByToken = openFindByToken(db, tokens)
 
   async function commonRouters(
     pairs: readonly Pair[],
@@ -71,15 +70,6 @@ export function openAccessCheck(deps: AccessCheckDeps) {
     if (found) return found
     await apiSessions.catchUp(AbortSignal.timeout(VERIFY_ACCESS_MS))
     return find()
-  }
-
-  /** The stored session counts: a token is valid for longer. */
-  async function claimedSession({ sessionToken, spend }: AccessClaim): Promise<TokenSession> {
-    const token = isSigned(sessionToken) ? await tokens.verify(sessionToken, spend) : undefined
-    if (isSigned(sessionToken) && !token) throw refused('session')
-    const session = await (token ? sessionById(token.id) : sessionByToken(sessionToken))
-    if (!session || (token && !isAbout(token, session))) throw refused('session')
-    return session
   }
 
   const checkRouter: CheckRouter = async (routerId, identityId, serviceId) => {
@@ -108,12 +98,14 @@ export function openAccessCheck(deps: AccessCheckDeps) {
       return { sessionId: session.id, apiSessionId: apiSession.id, identityId, serviceId }
     },
     async checkAccess(claim: AccessClaim): Promise<GrantedAccess> {
-      const { routerId, sessionToken, apiSessionToken, fingerprints, type } = claim
-      const session = await claimedSession(claim)
+      const { routerId, sessionToken, apiSessionToken, fingerprints, type, spend } = claim
+      const found = await findByToken(sessionToken, spend)
+      if (!found || found === 'invalid') throw refused('session')
+      const { session, signed } = found
       const { id, apiSessionId, identityId, serviceId } = session
       const apiSession = await findApiSession(() => apiSessions.byId(apiSessionId))
       if (!apiSession) throw refused('api-session')
-      if (isSigned(sessionToken) && apiSessionToken !== '') {
+      if (signed && apiSessionToken !== '') {
         const presented = await findApiSession(() => apiSessions.byToken(apiSessionToken))
         if (presented?.id !== apiSessionId) throw refused('api-session')
       }

@@ -1,6 +1,5 @@
 import { Fault, type Methods, type SessionsServiceService } from '@overlay/rpc'
-import { isAbout, isSigned } from '../domain/session-token.js'
-import { findSessionsBy } from '../store/session.js'
+import { openFindByToken } from '../tokens/find-by-token.js'
 import type { Deps } from './method-deps.js'
 
 /** The session of a token that a client presents in place of its id. wire: an invalid token is 401. */
@@ -8,19 +7,16 @@ export function checkSessionToken({
   changeLog,
   tokens,
 }: Pick<Deps, 'changeLog' | 'tokens'>): Methods<SessionsServiceService>['checkSessionToken'] {
-  const [sessionById, sessionByToken] = [
-    findSessionsBy(changeLog.db, 'id'),
-    findSessionsBy(changeLog.db, 'token'),
-  ]
+  const findByToken = openFindByToken(changeLog.db, tokens)
   return async ({ token, serviceId }, { caller }) => {
-    const content = isSigned(token) ? await tokens.verify(token) : undefined
-    if (isSigned(token) && !content) throw new Fault('UNAUTHORIZED')
-    const session = await (content ? sessionById(content.id) : sessionByToken(token))
+    const found = await findByToken(token)
+    if (found === 'invalid') throw new Fault('UNAUTHORIZED')
     // differs: 404 where the session has ended, because clients then create another one
-    if (!session || (content && !isAbout(content, session))) throw new Fault('NOT_FOUND')
+    if (!found) throw new Fault('NOT_FOUND')
+    const { session, signed } = found
     if (session.apiSessionId !== caller.apiSessionId || session.serviceId !== serviceId)
       throw new Fault('NOT_FOUND')
-    if (content && !tokens.isFresh(content)) throw new Fault('NOT_FOUND')
+    if (signed && !tokens.isFresh(signed)) throw new Fault('NOT_FOUND')
     return { sessionId: session.id }
   }
 }
