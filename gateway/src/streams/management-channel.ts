@@ -89,8 +89,7 @@ export function openManagementChannel(
       for await (const { count, results } of validate(read(message.body), ownContext(closed))) {
         if (!isStarted) answerWith({ success: true, message: '', count: BigInt(count) })
         isStarted = true
-        for (const body of results) channel.send({ type: resultType, body })
-        await channel.drained()
+        for (const body of results) await channel.sendLarge(() => ({ type: resultType, parts: [body] }))
       }
     } catch (err) {
       const isRefused = err instanceof RefusedRequest || err instanceof Fault

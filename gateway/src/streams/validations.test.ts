@@ -146,3 +146,14 @@ test('of each router, the replica at which it subscribes validates its model', a
   expect(results?.map(({ componentType }) => componentType)).toEqual(['router', 'router', 'router'])
   await expect(modelsOf([away], request, context).next()).rejects.toThrow(Fault)
 })
+
+test('results that are larger than the queue of the channel arrive', async () => {
+  const large = Buffer.alloc(3 * 1024 * 1024, 'x')
+  using stream = connect(async function* () {
+    yield { count: 3, results: [] }
+    yield { count: 0, results: [large, large, large] }
+  })
+  await stream.start(10_118, ofRouters)
+  await expect.poll(() => stream.received.map(({ body }) => body.length)).toEqual(Array(3).fill(large.length))
+  expect(stream.own.closed.aborted).toBe(false)
+})

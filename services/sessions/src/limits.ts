@@ -143,6 +143,10 @@ export const MAX_INSPECTION_BYTES = 12 * 1024 * 1024
 export const VALIDATED_AT_ONCE = 10
 /** Milliseconds for a router to answer a validation. It asks its clients about terminators for up to 30 s. */
 export const VALIDATE_ROUTER_MS = 40_000
+/** Circuits, links or terminators that a router may say it has, when it is validated. Real ones have up to 20,000 circuits. */
+export const MOST_VALIDATED = 50_000
+/** Destinations that are shown of such a circuit. */
+export const MOST_DESTINATIONS = 20
 /** Events that wait for a slow reader before its stream ends. */
 export const MAX_WAITING_EVENTS = 10_000
 
@@ -229,8 +233,8 @@ export const MODEL_RECHECK_MS = 10_000
 export const COMPARE_MODEL_MS = 60_000
 /** Protobuf reads of the answer. */
 export const DIFFERENCE_READS = 400_000
-/** Differences that are reported, and characters of the detail of each. */
-export const MOST_DIFFERENCES = 1000
+/** Differences of a router that are reported. The gateway has those of all routers in memory. */
+export const MOST_DIFFERENCES = 100
 
 // Sessions
 /** Milliseconds between two reads of the keys of session tokens. Changes of pki are also followed. */

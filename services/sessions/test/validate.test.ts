@@ -228,3 +228,39 @@ test('a router without the data model is valid, and one that is offline is not',
     [false, 'router offline is not connected'],
   ])
 })
+
+const hostile = 'a\u0000b\u001b[2J<script>'
+
+test('what a router says cannot end the validation of others, and is shown without markup', async () => {
+  const values = {
+    'identity-connection-statuses': { identity_connections: { [hostile]: { connections: [{}] } } },
+    'router-circuits': { circuits: [{ id: hostile, destinations: { [hostile]: hostile } }] },
+    links: { links: [{ id: hostile, dest: hostile }] },
+    'sdk-terminators': { entries: [{ id: hostile, state: hostile, createTime: hostile }] },
+  }
+  const router = await connect('hostile', values)
+  const other = await connect('other', { 'identity-connection-statuses': { identity_connections: {} } })
+  const { VALIDATION_CONNECTIONS, VALIDATION_CIRCUITS, VALIDATION_LINKS, VALIDATION_SDK_TERMINATORS } =
+    Validation
+  for (const what of [
+    VALIDATION_CONNECTIONS,
+    VALIDATION_CIRCUITS,
+    VALIDATION_LINKS,
+    VALIDATION_SDK_TERMINATORS,
+  ]) {
+    const results = await run(what, [router.id, other.id])
+    expect(results).toHaveLength(2)
+    expect(Buffer.concat(results).toString('latin1')).not.toMatch(/\[2J|script/)
+  }
+})
+
+test('a router that says it has endlessly many links is not validated', async () => {
+  const links = Array(50_001).fill({})
+  const router = await connect('endless', { links: { links } })
+  const [result] = await run(Validation.VALIDATION_LINKS, [router.id])
+  expect(ValidatedLinks.decode(result ?? Buffer.alloc(0))).toMatchObject({
+    success: false,
+    message: 'the router has more than 50000 links',
+    details: [],
+  })
+})

@@ -2,7 +2,8 @@ import { ctrlType, InspectRequest, InspectResponse } from '@overlay/channel'
 import type { Db } from '@overlay/store/postgres'
 import { decodeLimited } from '../channel/handlers.js'
 import type { RouterMessages } from '../channel/router-channel.js'
-import { VALIDATE_ROUTER_MS } from '../limits.js'
+import { showable } from '../domain/router-text.js'
+import { MOST_VALIDATED, VALIDATE_ROUTER_MS } from '../limits.js'
 import type { RouterPresence } from '../routers/router-presence.js'
 
 export interface InspectDeps {
@@ -40,9 +41,10 @@ export async function inspectRouter(
       VALIDATE_ROUTER_MS,
     )
     const { errors, values } = decodeLimited(InspectResponse, answer.body)
-    if (errors.length > 0 && values.length === 0) throw new Error(errors.join(', '))
+    if (errors.length > 0 && values.length === 0) throw new Error(errors.map(showable).join(', '))
     return new Map(values.map(({ name, value }) => [name, JSON.parse(value)]))
   } catch (err) {
+    if (err instanceof SyntaxError) throw new NotInspected('the answer of the router is not JSON')
     throw new NotInspected(err instanceof Error ? err.message : String(err))
   }
 }
@@ -50,14 +52,17 @@ export async function inspectRouter(
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The objects of a member that is a list or a map; none if it is missing or something else. */
+/** The objects of a member that is a list or a map; none if it is missing or something else. Throws NotInspected. */
 export function objectsIn(value: unknown, member: string): readonly Readonly<Record<string, unknown>>[] {
   const found = isObject(value) ? value[member] : undefined
-  if (Array.isArray(found)) return found.filter(isObject)
-  return isObject(found) ? Object.values(found).filter(isObject) : []
+  const all = isObject(found) ? Object.values(found) : Array.isArray(found) ? found : []
+  if (all.length > MOST_VALIDATED)
+    throw new NotInspected(`the router has more than ${MOST_VALIDATED} ${member}`)
+  return all.filter(isObject)
 }
 
+/** Empty if it is missing, or cannot be shown. */
 export const textIn = (value: Readonly<Record<string, unknown>>, member: string): string => {
   const found = value[member]
-  return typeof found === 'string' ? found : ''
+  return typeof found === 'string' ? showable(found) : ''
 }

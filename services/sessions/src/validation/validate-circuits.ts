@@ -1,5 +1,7 @@
 import { type ValidatedCircuit, ValidatedCircuits } from '@overlay/channel'
 import sql from 'sql-template-tag'
+import { isShowable } from '../domain/router-text.js'
+import { MOST_DESTINATIONS } from '../limits.js'
 import { circuitsById } from '../store/circuit.js'
 import {
   inspectRouter,
@@ -74,7 +76,9 @@ const byId = (value: unknown, member: string): ReadonlyMap<string, Readonly<Reco
 
 const textsIn = (value: unknown): Map<string, string> =>
   new Map(
-    Object.entries(isObject(value) ? value : {}).flatMap(([key, text]) =>
-      typeof text === 'string' ? [[key, text]] : [],
-    ),
+    Object.entries(isObject(value) ? value : {})
+      .slice(0, MOST_DESTINATIONS)
+      .flatMap(([key, text]) =>
+        typeof text === 'string' && [key, text].every(isShowable) ? [[key, text]] : [],
+      ),
   )

@@ -11,6 +11,7 @@ import type { ChangeLog } from '@overlay/store/change-log'
 import type { Db } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
 import { decodeLimited } from '../channel/handlers.js'
+import { showable } from '../domain/router-text.js'
 import { VALIDATE_ROUTER_MS } from '../limits.js'
 import { openInvalidRemover } from '../terminators/remove-terminators.js'
 import type { InspectDeps } from './inspect-router.js'
@@ -102,7 +103,7 @@ function encode(
           ? (validities[state.reason] ?? TerminatorValidity.UNKNOWN_TERMINATOR)
           : TerminatorValidity.UNKNOWN,
     fixed: isInvalid && fix,
-    detail: typeof state === 'string' ? state : (state?.detail ?? missing),
+    detail: typeof state === 'string' ? state : state ? showable(state.detail) : missing,
   }).finish()
 }
 
