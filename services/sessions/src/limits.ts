@@ -197,6 +197,8 @@ export const PUSH_PAUSES = { firstMs: 100, longestMs: 2000 }
 // The router data model
 /** Full states that are read and sent at a time. Each is in memory as long as its router takes to receive it. */
 export const FULL_MODELS_AT_ONCE = 8
+/** The same for comparisons, apart: routers that do not answer must not delay others. */
+export const COMPARED_MODELS_AT_ONCE = 2
 /** Milliseconds for policy to begin or continue a full state. */
 export const FULL_MODEL_SILENCE_MS = 30_000
 /** Milliseconds for a router to receive a full state. It then loses its channel, because others wait. */
@@ -225,6 +227,8 @@ export const MODEL_PAUSES = { firstMs: 100, longestMs: 2000 }
 export const MODEL_KEYS_MS = 10_000
 /** Milliseconds between two removals of expired revocations from routers. */
 export const REVOCATION_EXPIRY_MS = 30_000
+/** Revocations that are encoded again for each router; above, those since the last time, up to an eighth of all. */
+export const FEW_REVOCATIONS = 100
 /** Milliseconds between two comparisons of the model of a router. Each costs as much as a full state. */
 export const MODEL_CHECK_MS = 3_600_000
 /** Milliseconds after which a difference is looked for again: it may be a change on its way. */

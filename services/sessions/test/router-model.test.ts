@@ -254,6 +254,38 @@ test('few full states are in memory at a time, also where routers take none', as
   expect(identitiesOf(next)).toEqual(['large'])
 })
 
+test('a router that does not read occupies no place, however often it subscribes', async () => {
+  await using network = await startModels()
+  const { policy } = network
+  const read = () => policy.requests.filter(({ once }) => once).length
+  const slow = await subscribed(network)
+  slow.stall()
+  const appDataJson = Buffer.from(`"${'x'.repeat(30_000_000)}"`)
+  policy.commit(ModelEvent.fromPartial({ identity: { id: 'large', appDataJson } }))
+  await expect.poll(() => slow.controllerChannel.queuedBytes()).toBeGreaterThan(100_000)
+  for (let i = 0; i < FULL_MODELS_AT_ONCE; i++) slow.subscribe({ currentIndex: 0n })
+  const next = await network.connect()
+  next.subscribe()
+  await next.until(() => setsOf(next).length === 1)
+  expect(read()).toBe(2)
+})
+
+test('routers that do not answer a comparison do not delay the full states of others', async () => {
+  await using network = await startModels()
+  const silent = await Promise.all(Array.from({ length: FULL_MODELS_AT_ONCE }, () => subscribed(network)))
+  const compared = silent.map((router) => {
+    router.stall()
+    return network.concern.validateModel(router.routerId, false)
+  })
+  const read = () => network.policy.requests.filter(({ once }) => once).length
+  await expect.poll(read).toBeGreaterThan(silent.length)
+  const next = await network.connect()
+  next.subscribe()
+  await next.until(() => setsOf(next).length === 1)
+  for (const router of silent) router.channel.close('gone')
+  await Promise.allSettled(compared)
+})
+
 test('an impossible index leads to a full state', async () => {
   await using network = await startModels()
   const router = await subscribed(network)

@@ -14,6 +14,7 @@ import {
   MOST_CONNECT_DETAILS,
   MOST_CONNECT_EVENTS,
   MOST_CONNECTED,
+  UNITS_PER_ITEM,
 } from '../limits.js'
 import type { Activity } from './activity.js'
 
@@ -60,8 +61,13 @@ export function openConnectedIdentities({
     noteAll().catch((err: unknown) => log.warn({ err }, 'connected identities not reported')),
   )
 
-  function emitEvents(router: RouterChannel, { events: all }: ConnectEvents): void {
-    for (const { identityId, connectTimes } of all.slice(0, MOST_CONNECT_EVENTS))
+  function emitEvents(
+    router: RouterChannel,
+    { events: all }: ConnectEvents,
+    spend: (units: number) => void = () => undefined,
+  ): void {
+    for (const { identityId, connectTimes } of all.slice(0, MOST_CONNECT_EVENTS)) {
+      spend(Math.min(connectTimes.length, MOST_CONNECT_DETAILS) * UNITS_PER_ITEM)
       for (const { connectTime, srcAddr, dstAddr } of connectTimes.slice(0, MOST_CONNECT_DETAILS)) {
         const at = new Date(Number(connectTime))
         if (![identityId, srcAddr, dstAddr].every(isShowable) || Number.isNaN(at.getTime())) continue
@@ -77,6 +83,7 @@ export function openConnectedIdentities({
           dst_addr: dstAddr,
         })
       }
+    }
   }
 
   function report(router: RouterChannel, { events: reported, fullState }: ConnectEvents): void {
@@ -105,10 +112,10 @@ export function openConnectedIdentities({
     handler: onMessage(
       edgeType.connectEvents,
       ConnectEvents,
-      (body, _message, router) => {
+      (body, _message, router, spend) => {
         if (router.channel.closed.aborted) return
         report(router, body)
-        if (!body.fullState) emitEvents(router, body)
+        if (!body.fullState) emitEvents(router, body, spend)
       },
       { mostBytes: LIST_BYTES, mostReads: CONNECT_READS, items: ({ events }) => events.length / 20 },
     ),

@@ -1,9 +1,4 @@
-import {
-  type DataStateDifference,
-  type ModelEvent,
-  modelType,
-  ValidateDataStateResponse,
-} from '@overlay/channel'
+import { type DataStateDifference, modelType, ValidateDataStateResponse } from '@overlay/channel'
 import { decodeLimited, type Handler } from '../channel/handlers.js'
 import type { RouterChannel } from '../channel/router-channel.js'
 import { showableMembers } from '../domain/router-text.js'
@@ -14,7 +9,7 @@ import {
   MOST_DIFFERENCES,
   SKIPPED_BYTES,
 } from '../limits.js'
-import { validation } from './encode-model.js'
+import { type OwnEvents, validation } from './encode-model.js'
 import type { WithModel } from './full-models.js'
 
 /** How the model of a router differs from what it should have. */
@@ -25,10 +20,7 @@ export interface ModelComparison {
 }
 
 /** Asks routers to compare their models with full states. */
-export function openComparison(
-  withModel: WithModel,
-  ownOf: (router: RouterChannel) => readonly ModelEvent[],
-) {
+export function openComparison(withModel: WithModel, ownOf: (router: RouterChannel) => OwnEvents) {
   const oversized = new Map<RouterChannel, () => void>()
 
   async function compare(router: RouterChannel): Promise<ModelComparison> {

@@ -26,7 +26,7 @@ export const keyEvent = (action: ModelAction, publicKey: ModelPublicKey): ModelE
   ModelEvent.fromPartial({ action, isSynthetic: true, publicKey })
 
 /** wire: a router of 1.6 or 1.7 reads no type, and does nothing with a revocation. */
-export const revocationEvent = (id: string, { untilMs }: Revocation): ModelEvent =>
+export const revocationEvent = (id: string, { untilMs }: Pick<Revocation, 'untilMs'>): ModelEvent =>
   ModelEvent.fromPartial({
     action: ModelAction.CREATE,
     revocation: {
@@ -42,19 +42,33 @@ export const revocationEvent = (id: string, { untilMs }: Revocation): ModelEvent
 export const withdrawnRevocation = (id: string): ModelEvent =>
   ModelEvent.fromPartial({ action: ModelAction.DELETE, revocation: { id } })
 
+/** Encoded keys and revocations: members `events` of DataState, and `changes` of DataStateChangeSet. */
+export interface OwnEvents {
+  readonly events: readonly Uint8Array[]
+  readonly changes: readonly Uint8Array[]
+}
+
+export const encodeOwn = (events: readonly ModelEvent[]): OwnEvents => ({
+  events: [DataState.encode(DataState.fromPartial({ events: [...events] })).finish()],
+  changes: [DataStateChangeSet.encode(DataStateChangeSet.fromPartial({ changes: [...events] })).finish()],
+})
+
+export const joinOwn = (...all: readonly OwnEvents[]): OwnEvents => ({
+  events: all.flatMap(({ events }) => events),
+  changes: all.flatMap(({ changes }) => changes),
+})
+
 export interface FullState {
   readonly model: PolicyModel
-  /** Keys and revocations. */
-  readonly own: readonly ModelEvent[]
+  readonly own: OwnEvents
   readonly timelineId: string
 }
 
 /** Of protobuf messages that follow each other, the lists are joined. */
 const dataStateParts = ({ model, own, timelineId }: FullState): Uint8Array[] => [
   ...model.parts,
-  DataState.encode(
-    DataState.fromPartial({ events: [...own], endIndex: BigInt(model.index), timelineId }),
-  ).finish(),
+  ...own.events,
+  DataState.encode(DataState.fromPartial({ endIndex: BigInt(model.index), timelineId })).finish(),
 ]
 
 export const fullState = (state: FullState, subscriptionId: string): LargeOutgoing => ({
@@ -81,11 +95,18 @@ export const changeSet = (
 })
 
 /** Without the id of a subscription: a router that is about to subscribe anew takes it, too. */
-export const syntheticSet = (changes: readonly ModelEvent[]): Outgoing & LargeOutgoing => {
-  const set = DataStateChangeSet.fromPartial({ isSynthetic: true, changes: [...changes] })
-  const body = DataStateChangeSet.encode(set).finish()
-  return { type: modelType.changeSet, body, parts: [body] }
+export const syntheticSet = ({ changes }: OwnEvents): LargeOutgoing => ({
+  type: modelType.changeSet,
+  parts: [...changes, SYNTHETIC],
+})
+
+/** The same as one write. */
+export const syntheticChange = (events: readonly ModelEvent[]): Outgoing => {
+  const { type, parts } = syntheticSet(encodeOwn(events))
+  return { type, body: Buffer.concat(parts) }
 }
+
+const SYNTHETIC = DataStateChangeSet.encode(DataStateChangeSet.fromPartial({ isSynthetic: true })).finish()
 
 const STATE = 1 // the number of a field of ValidateDataStateRequest
 

@@ -1,6 +1,6 @@
 import { boundedQueue, withWatchdog } from '@overlay/process/async'
 import { type Methods, ownContext, type PolicyServiceService } from '@overlay/rpc'
-import { FULL_MODEL_SILENCE_MS, FULL_MODELS_AT_ONCE } from '../limits.js'
+import { FULL_MODEL_SILENCE_MS } from '../limits.js'
 import type { PolicyModel } from './encode-model.js'
 
 export type ModelOwner = Pick<Methods<PolicyServiceService>, 'watchRouterModel'>
@@ -12,10 +12,10 @@ export type WithModel = <T>(
   use: (model: PolicyModel) => Promise<T>,
 ) => Promise<T>
 
-export function openFullModels(policy: ModelOwner): WithModel {
+export function openFullModels(policy: ModelOwner, name: string, running: number): WithModel {
   const queue = boundedQueue({
-    name: 'router-models',
-    running: FULL_MODELS_AT_ONCE,
+    name,
+    running,
     waiting: Number.POSITIVE_INFINITY, // one for each connected router, and one that is compared
   })
   return (routerId, signal, use) => queue(async () => use(await readModel(policy, routerId, signal)), signal)

@@ -4,10 +4,10 @@ import type { Logger } from 'pino'
 import { type Concern, onMessage } from '../channel/handlers.js'
 import type { RouterChannel, RouterChannels } from '../channel/router-channel.js'
 import type { SyncReport } from '../channel/router-status.js'
-import { MAX_SUBSCRIPTION_ID_LENGTH } from '../limits.js'
+import { COMPARED_MODELS_AT_ONCE, FULL_MODELS_AT_ONCE, MAX_SUBSCRIPTION_ID_LENGTH } from '../limits.js'
 import { type ModelChecksOptions, startModelChecks } from './check-models.js'
 import { type ModelComparison, openComparison } from './compare-model.js'
-import { keyEvent } from './encode-model.js'
+import { encodeOwn, joinOwn, keyEvent, syntheticChange } from './encode-model.js'
 import { type ModelOwner, openFullModels } from './full-models.js'
 import { type KeyOwner, openPublishedKeys } from './published-keys.js'
 import { type AccessRevocations, openRevocations } from './revocations.js'
@@ -40,21 +40,24 @@ export async function modelConcern(deps: ModelDeps): Promise<ModelConcern> {
   const budget = openSubscriptionBudget(deps)
   const keys = opening.use(
     await openPublishedKeys(pki, log, (events) => {
-      for (const model of models.values()) model.changed(events)
+      const change = syntheticChange(events)
+      for (const model of models.values()) model.changed(change)
     }),
   )
   const revocations = opening.use(
     openRevocations(access, (events) => {
-      for (const [{ features }, model] of models) if (features.isGrouped) model.changed(events)
+      const change = syntheticChange(events)
+      for (const [{ features }, model] of models) if (features.isGrouped) model.changed(change)
     }),
   )
-  const keyEvents = () => keys.all().map((key) => keyEvent(ModelAction.CREATE, key))
+  const encodedKeys = () => encodeOwn(keys.all().map((key) => keyEvent(ModelAction.CREATE, key)))
   // wire: routers before 2.0 do nothing with revocations
   const ownOf = ({ features }: RouterChannel) =>
-    features.isGrouped ? [...keyEvents(), ...revocations.all()] : keyEvents()
-  const withModel = openFullModels(policy)
+    features.isGrouped ? joinOwn(encodedKeys(), revocations.all()) : encodedKeys()
+  const withModel = openFullModels(policy, 'router-models', FULL_MODELS_AT_ONCE)
+  const compared = openFullModels(policy, 'compared-router-models', COMPARED_MODELS_AT_ONCE)
   const noteOutage = boundedLines(log, 'data model of a router not sent, trying again', LINE_LIMITS, 'warn')
-  const comparison = openComparison(withModel, ownOf)
+  const comparison = openComparison(compared, ownOf)
   opening.use(startModelChecks({ ...deps, models, compare: comparison.compare }))
   opening.defer(() => {
     for (const model of models.values()) model.end()

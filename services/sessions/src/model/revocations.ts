@@ -2,15 +2,16 @@ import type { ModelEvent } from '@overlay/channel'
 import { runPeriodically } from '@overlay/process/async'
 import type { RevocationListener } from '../access/access-concern.js'
 import type { ApiSessions } from '../access/api-sessions.js'
-import { REVOCATION_EXPIRY_MS } from '../limits.js'
-import { revocationEvent, withdrawnRevocation } from './encode-model.js'
+import { FEW_REVOCATIONS, REVOCATION_EXPIRY_MS } from '../limits.js'
+import { encodeOwn, joinOwn, type OwnEvents, revocationEvent, withdrawnRevocation } from './encode-model.js'
 
 /**
  * The revocations in the data model: of API sessions, which every access token names. An identity that is disabled or
  * deleted loses all of its API sessions.
  */
 export interface ModelRevocations extends AsyncDisposable {
-  all(): readonly ModelEvent[]
+  /** Encoded once for all routers: anyone who logs in and out makes more of them. */
+  all(): OwnEvents
 }
 
 /** @param changed gets the changes of one turn of the event loop together */
@@ -19,6 +20,7 @@ export function openRevocations(
   changed: (events: readonly ModelEvent[]) => void,
 ): ModelRevocations {
   const announced = new Map<string, number>() // with their ends
+  const encoded = openEncoded(() => [...announced].map(([id, untilMs]) => revocationEvent(id, { untilMs })))
   let gathered: ModelEvent[] = []
   let gathering: NodeJS.Immediate | undefined
 
@@ -34,10 +36,14 @@ export function openRevocations(
   const revoked: RevocationListener['revoked'] = (id, revocation) => {
     if (announced.get(id) === revocation.untilMs) return
     announced.set(id, revocation.untilMs)
-    gather(revocationEvent(id, revocation))
+    const event = revocationEvent(id, revocation)
+    encoded.add(event)
+    gather(event)
   }
   function reinstated(id: string): void {
-    if (announced.delete(id)) gather(withdrawnRevocation(id))
+    if (!announced.delete(id)) return
+    encoded.drop()
+    gather(withdrawnRevocation(id))
   }
   function compare(): void {
     const current = apiSessions.revocations()
@@ -49,7 +55,7 @@ export function openRevocations(
   compare()
 
   return {
-    all: () => [...apiSessions.revocations()].map(([id, revocation]) => revocationEvent(id, revocation)),
+    all: encoded.all,
     async [Symbol.asyncDispose]() {
       clearImmediate(gathering)
       await expiring[Symbol.asyncDispose]()
@@ -60,4 +66,32 @@ export function openRevocations(
 export interface AccessRevocations {
   readonly apiSessions: Pick<ApiSessions, 'revocations'>
   onRevocations(listener: RevocationListener): void
+}
+
+/** Events in encoded form. Those that are added later are encoded apart, until there are many of them. */
+function openEncoded(read: () => readonly ModelEvent[]) {
+  let former: { readonly own: OwnEvents; readonly count: number } | undefined
+  let added: ModelEvent[] = []
+  let later: OwnEvents | undefined
+  return {
+    add(event: ModelEvent): void {
+      if (!former) return
+      later = undefined
+      added.push(event)
+      if (added.length > Math.max(FEW_REVOCATIONS, former.count / 8)) former = undefined
+    },
+    drop(): void {
+      former = undefined
+    },
+    all(): OwnEvents {
+      if (!former) {
+        const events = read()
+        former = { own: encodeOwn(events), count: events.length }
+        added = []
+        later = undefined
+      }
+      later ??= encodeOwn(added)
+      return joinOwn(former.own, later)
+    },
+  }
 }

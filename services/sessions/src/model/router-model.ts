@@ -1,11 +1,11 @@
-import type { ModelEvent, SubscribeToDataModelRequest } from '@overlay/channel'
+import type { Outgoing, SubscribeToDataModelRequest } from '@overlay/channel'
 import { metrics, type WriteLine } from '@overlay/process'
 import { reconnect, withWatchdog } from '@overlay/process/async'
 import { ownContext, type RouterModelPart } from '@overlay/rpc'
 import type { RouterChannel } from '../channel/router-channel.js'
 import type { SyncReport } from '../channel/router-status.js'
 import { FULL_MODEL_MS, MODEL_PAUSES, MODEL_SILENCE_MS, SUBSCRIPTION_SECONDS } from '../limits.js'
-import { changeSet, type FullState, fullState, syntheticSet } from './encode-model.js'
+import { changeSet, type FullState, fullState, type OwnEvents, syntheticSet } from './encode-model.js'
 import type { ModelOwner, WithModel } from './full-models.js'
 import type { PublishedKeys } from './published-keys.js'
 
@@ -14,7 +14,7 @@ export interface RouterModelDeps {
   readonly withModel: WithModel
   readonly keys: Pick<PublishedKeys, 'all' | 'version' | 'loaded'>
   /** All keys and revocations. */
-  readonly own: () => readonly ModelEvent[]
+  readonly own: () => OwnEvents
   /** Resolves when the router may have a full state again. */
   readonly turnOf: (routerId: string, signal: AbortSignal) => Promise<void>
   readonly sync: SyncReport
@@ -25,8 +25,8 @@ export interface RouterModelDeps {
 export interface RouterModel {
   subscribe(request: SubscribeToDataModelRequest): void
   isSubscribed(): boolean
-  /** Changes of keys and revocations. */
-  changed(events: readonly ModelEvent[]): void
+  /** Changes of keys and revocations, encoded. */
+  changed(change: Outgoing): void
   /** Sends a full state in place of what the router has. */
   replace(): void
   end(): void
@@ -108,6 +108,7 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
   async function sendFullState(subscription: Subscription, signal: AbortSignal): Promise<Known> {
     subscription.awaitsFullState = true
     await keys.loaded
+    await channel.drained() // a router that does not read keeps no more than one full state in memory
     signal.throwIfAborted()
     await turnOf(routerId, signal)
     return withModel(routerId, signal, async (model) => {
@@ -184,8 +185,8 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
       start(subscriptionId, seconds, known)
     },
     isSubscribed: () => current !== undefined,
-    changed(events) {
-      if (current) channel.send(count('keys', syntheticSet(events)))
+    changed(change) {
+      if (current) channel.send(count('keys', change))
     },
     replace() {
       if (current) start(current.id, SUBSCRIPTION_SECONDS.most, undefined)
