@@ -23,10 +23,12 @@ export interface Traffic extends AsyncDisposable {
   member(name: string, ...roleAttributes: string[]): Promise<Member>
   /** Connects an application of the member. */
   connect(member: Member, router: TestRouter): Promise<TestSdk>
-  /** Hosts a service, and waits until its terminator exists. */
-  hosted(service: string, router: TestRouter): Promise<Hosted>
-  /** Dials a service with a new identity. */
-  dialed(serviceId: string, router: TestRouter): Promise<Dialed>
+  /** Hosts a service, and waits until its terminator exists. `host`: default: a new identity. */
+  hosted(service: string, router: TestRouter, host?: Member): Promise<Hosted>
+  /** Dials a service. `client`: default: a new identity. */
+  dialed(serviceId: string, router: TestRouter, client?: Member): Promise<Dialed>
+  /** From now on, endpoints that dial the service must be of this domain. */
+  requireDomain(serviceId: string, domain: string): Promise<void>
   /** Routers on the path of the circuit of a session. */
   routePath(session: Session): Promise<string[]>
   /** Rules of the protocol that controllers have broken at any router. The end of the traffic expects none. */
@@ -207,9 +209,9 @@ export function trafficOf(
           apiSessionToken,
         }),
       ),
-    async hosted(service: string, router: TestRouter) {
+    async hosted(service: string, router: TestRouter, host?: Member) {
       const serviceId = await traffic.service(service)
-      const member = await traffic.member(`${service}-host`, 'host')
+      const member = host ?? (await traffic.member(`${service}-host`, 'host'))
       const sdk = await traffic.connect(member, router)
       const session = await openSession(member, serviceId, 'Bind')
       const accepted: Connection[] = []
@@ -220,11 +222,20 @@ export function trafficOf(
       await sdk.host(session.token, { onConnection })
       return { serviceId, member, sdk, session, accepted }
     },
-    async dialed(serviceId: string, router: TestRouter) {
-      const member = await traffic.member(`client-${count++}`, 'client')
+    async dialed(serviceId: string, router: TestRouter, client?: Member) {
+      const member = client ?? (await traffic.member(`client-${count++}`, 'client'))
       const sdk = await traffic.connect(member, router)
       const session = await openSession(member, serviceId, 'Dial')
       return { member, sdk, session, connection: await sdk.dial(session.token) }
+    },
+    async requireDomain(serviceId: string, domain: string) {
+      const name = `domain-${count++}`
+      const check = { name, typeId: 'DOMAIN', domains: [domain], roleAttributes: [name] }
+      await admin.create('posture-checks', check)
+      const path = `/services/${serviceId}/service-policies`
+      const policies = await admin.request<{ id: string; type: string }[]>('GET', path)
+      const dial = policies.find(({ type }) => type === 'Dial')
+      await admin.request('PATCH', `/service-policies/${dial?.id}`, { postureCheckRoles: [`#${name}`] })
     },
     async routePath({ id }: Session) {
       const { routePath } = await admin.request<{ routePath: string[] }>('GET', `/sessions/${id}/route-path`)

@@ -35,17 +35,6 @@ interface Revocation {
   revoke(client: Dialed, host: Hosted, service: string): Promise<unknown>
 }
 
-/** Adds a posture check to a policy, which nobody passes. */
-async function addPostureCheck(policy: string): Promise<void> {
-  const roleAttributes = [`checked-${policy}`]
-  const check = { name: policy, typeId: 'DOMAIN', domains: ['corp.example'], roleAttributes }
-  await traffic.admin.create('posture-checks', check)
-  const id = await policyId(policy)
-  await traffic.admin.request('PATCH', `/service-policies/${id}`, {
-    postureCheckRoles: [`#checked-${policy}`],
-  })
-}
-
 const remove = (path: string) => traffic.admin.request('DELETE', path)
 async function policyId(name: string): Promise<string | undefined> {
   const path = `/service-policies?filter=name="${name}"`
@@ -57,7 +46,7 @@ const removePolicy = async (name: string) => remove(`/service-policies/${await p
 const revocations: Revocation[] = [
   {
     name: 'the client fails a posture check',
-    revoke: (_client, _host, service) => addPostureCheck(`${service}-dial`),
+    revoke: (_client, { serviceId }) => traffic.requireDomain(serviceId, 'corp.example'),
   },
   {
     name: 'the identity of the client is deleted',

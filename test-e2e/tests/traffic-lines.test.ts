@@ -4,8 +4,16 @@ import { differences } from '../../packages/channel/testing/model-contents.js'
 import { logInByOpenId, type Member } from '../member.js'
 import type { Line } from '../router/lines.js'
 import type { TestRouter } from '../router/router.js'
-import { type Connection, echo } from '../router/sdk.js'
-import { exchange, openSession, startTraffic, type Traffic, until } from '../traffic.js'
+import type { Connection } from '../router/sdk.js'
+import {
+  type Dialed,
+  exchange,
+  type Hosted,
+  openSession,
+  startTraffic,
+  type Traffic,
+  until,
+} from '../traffic.js'
 
 const lines: readonly Line[] = ['1.1', '1.6', '2.0']
 const logins = ['by a stored API session', 'by an access token'] as const
@@ -30,36 +38,20 @@ function routerOf(line: Line): TestRouter {
 }
 
 let count = 0
-/** An identity with an application at a router of the line. */
-async function application(role: 'host' | 'client', line: Line, login: Login) {
+/** An identity that has signed in. */
+async function member(role: 'host' | 'client', login: Login): Promise<Member> {
   const enrolled = await traffic.member(`${role}-${++count}`, role)
-  const isStored = login === 'by a stored API session'
-  const { id, certificate } = enrolled
-  const member = isStored ? enrolled : await logInByOpenId(traffic.server, id, certificate)
-  return { member, sdk: await traffic.connect(member, routerOf(line)) }
+  if (login === 'by a stored API session') return enrolled
+  return logInByOpenId(traffic.server, enrolled.id, enrolled.certificate)
 }
 
 /** A service that an application at the line hosts. */
-async function hosted(line: Line, login: Login) {
-  const serviceId = await traffic.service(`service-${++count}`)
-  const { member, sdk } = await application('host', line, login)
-  const session = await openSession(member, serviceId, 'Bind')
-  const accepted: Connection[] = []
-  const onConnection = (connection: Connection): void => {
-    accepted.push(connection)
-    echo(connection)
-  }
-  await sdk.host(session.token, { onConnection })
-  return { serviceId, member, session, accepted }
-}
+const hosted = async (line: Line, login: Login): Promise<Hosted> =>
+  traffic.hosted(`service-${++count}`, routerOf(line), await member('host', login))
 
 /** An application at the line that has dialed a service. */
-async function dialed(serviceId: string, line: Line, login: Login) {
-  const { member, sdk } = await application('client', line, login)
-  const session = await openSession(member, serviceId, 'Dial')
-  const connection = await sdk.dial(session.token)
-  return { member, sdk, session, connection }
-}
+const dialed = async (serviceId: string, line: Line, login: Login): Promise<Dialed> =>
+  traffic.dialed(serviceId, routerOf(line), await member('client', login))
 
 const sent = randomBytes(100_000)
 async function expectEcho(connection: Connection): Promise<void> {
@@ -180,13 +172,14 @@ test.each(['1.1', '2.0'] as const)(
   'what was dialed at a %s router by a stored API session ends when its endpoint fails a posture check',
   async (line) => {
     const { serviceId } = await hosted(line, logins[0])
-    const { member, sdk } = await application('client', line, logins[0])
-    await requireDomain(serviceId)
+    const client = await member('client', logins[0])
+    const sdk = await traffic.connect(client, routerOf(line))
+    await traffic.requireDomain(serviceId, 'a.example')
     const respond = (domain: string) =>
-      member.request('POST', '/posture-response', { id: 'any', typeId: 'DOMAIN', domain })
-    await expect(openSession(member, serviceId, 'Dial')).rejects.toThrow()
+      client.request('POST', '/posture-response', { id: 'any', typeId: 'DOMAIN', domain })
+    await expect(openSession(client, serviceId, 'Dial')).rejects.toThrow()
     await respond('a.example')
-    const connection = await sdk.dial((await openSession(member, serviceId, 'Dial')).token)
+    const connection = await sdk.dial((await openSession(client, serviceId, 'Dial')).token)
     await expectEcho(connection)
     await respond('b.example')
     await connection.ended
@@ -195,12 +188,13 @@ test.each(['1.1', '2.0'] as const)(
 
 test('a router of 2.0 decides about posture checks of an application with an access token', async () => {
   const { serviceId } = await hosted('2.0', logins[0])
-  const { member, sdk } = await application('client', '2.0', logins[1])
-  await requireDomain(serviceId)
+  const client = await member('client', logins[1])
+  const sdk = await traffic.connect(client, routerOf('2.0'))
+  await traffic.requireDomain(serviceId, 'a.example')
   const router = routerOf('2.0')
   const policies = () => [...router.model.contents['service-policy'].values()]
   await until(() => policies().some((one) => one.services.has(serviceId) && one.postureChecks.size > 0))
-  const { token } = await openSession(member, serviceId, 'Dial')
+  const { token } = await openSession(client, serviceId, 'Dial')
   await expect(sdk.dial(token)).rejects.toThrow('no access to service')
   sdk.report({ domain: 'a.example' })
   const connection = await sdk.dial(token)
@@ -208,24 +202,6 @@ test('a router of 2.0 decides about posture checks of an application with an acc
   sdk.report({ domain: 'b.example' })
   await connection.ended
 })
-
-/** From now on, dialing the service requires a domain. */
-async function requireDomain(serviceId: string): Promise<void> {
-  const { admin } = traffic
-  const name = `check-${++count}`
-  await admin.create('posture-checks', {
-    name,
-    typeId: 'DOMAIN',
-    domains: ['a.example'],
-    roleAttributes: [name],
-  })
-  const policies = await admin.request<{ id: string; type: string }[]>(
-    'GET',
-    `/services/${serviceId}/service-policies`,
-  )
-  const dial = policies.find(({ type }) => type === 'Dial')
-  await admin.request('PATCH', `/service-policies/${dial?.id}`, { postureCheckRoles: [`#${name}`] })
-}
 
 test('routers with equal scopes have equal models', async () => {
   const [one, other] = [routerOf('1.6'), routerOf('2.0')]

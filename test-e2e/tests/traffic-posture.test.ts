@@ -15,11 +15,7 @@ beforeAll(async () => {
   old = await traffic.router('old')
   current = await traffic.router('current', { line: '2.0' })
   hosted = await traffic.hosted('files', old)
-  const { admin } = traffic
-  const check = await admin.create('posture-checks', { name: 'a', typeId: 'DOMAIN', domains: ['a.example'] })
-  const filter = encodeURIComponent('name = "files-dial"')
-  const [policy] = await admin.request<{ id: string }[]>('GET', `/service-policies?filter=${filter}`)
-  await admin.request('PATCH', `/service-policies/${policy?.id}`, { postureCheckRoles: [`@${check}`] })
+  await traffic.requireDomain(hosted.serviceId, 'a.example')
 })
 afterAll(() => traffic[Symbol.asyncDispose]())
 
