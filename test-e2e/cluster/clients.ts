@@ -40,6 +40,7 @@ export async function startClients(server: Server, admin: Admin, ctrlAddress: st
     identity: await enrollRouter(admin, server, { name: 'router' }),
     controllers: [ctrlAddress],
   })
+  await enrollRouter(admin, server, { name: 'offline' }) // of a line that no replica has seen
   await until(async () => {
     const { isOnline } = await admin.request<{ isOnline: boolean }>('GET', `/edge-routers/${router.id}`)
     return isOnline
@@ -54,11 +55,11 @@ export async function startClients(server: Server, admin: Admin, ctrlAddress: st
   addApiClients(load, { server, admin, member, serviceId })
   const dialer = await admin.enroll({ name: 'dialer' })
   const dialing = await connect(router, dialer)
-  const dial = await openSession(dialer, serviceId, 'Dial')
-  load.add('a connection through the router', exchanges(await dialing.dial(dial.token)))
+  const dial = async () => dialing.dial((await openSession(dialer, serviceId, 'Dial')).token)
+  load.add('a connection through the router', exchanges(await dial()))
   async function dialAnew(): Promise<void> {
     await until(() => router.controllers.any()) // until then, a router refuses dials
-    const connection = await dialing.dial(dial.token)
+    const connection = await dial()
     await exchanges(connection)(0)
     connection.destroy()
   }
