@@ -90,9 +90,14 @@ export const MODEL_TICK_MS = 5000
 /** Milliseconds after which a router without changes gets the index. Far below the time that the journal spans. */
 export const QUIET_MS = 30_000
 /** Milliseconds between two empty parts. At least one a second is promised. */
-export const MODEL_BEAT_MS = 500
+export const MODEL_HEARTBEAT_MS = 500
 /** Bytes, about, of what the changes of the journal touched: some minutes of a busy network. */
 export const JOURNAL_BYTES = 64 * 1024 * 1024
+/** Identities of one change that are noted by their ids. Of more, a bit each costs less. */
+export const FEW_TOUCHED = 64
+/** Bytes that count for an id, and for a chunk of bits, in the journal. */
+export const TOUCHED_ENTRY_BYTES = 100
+export const TOUCHED_CHUNK_BYTES = 600
 /** Indexes with their positions. At MODEL_GATHER_MS some minutes, at MODEL_TICK_MS hours. */
 export const CHECKPOINTS = 10_000
 /** Change sets that are kept for other streams. */

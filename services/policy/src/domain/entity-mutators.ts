@@ -154,7 +154,7 @@ export function putPostureCheck(state: State, { id, attributes, revision, check 
 }
 
 const keptFlag = ({ checkContents }: State, id: string): number =>
-  isForRouters(checkContents.get(id)?.check) ? 0 : touch.kept
+  isForRouters(checkContents.get(id)?.check) ? 0 : touch.withheld
 
 /** No endpoint passes the check, and every policy that required it still does. */
 export function putUnknownCheck(state: State, id: string): Effect {

@@ -26,12 +26,12 @@ export function namesLinkedSets(filter: Filter): boolean {
 /**
  * A filter over service policies without the sets of identities and services that they select: a term about such a set
  * becomes the ids of the policies for which it is true. Null: a term is not defined for sets. A term is answered from one
- * moment, a count from one during the call; `breathe` is awaited between terms, of which a filter may have a thousand.
+ * moment, a count from one during the call; `yieldNow` is awaited between terms, of which a filter may have a thousand.
  */
 export async function withoutLinkedSets(
   state: State,
   filter: Filter,
-  breathe: () => Promise<void> | undefined,
+  yieldNow: () => Promise<void> | undefined,
 ): Promise<Filter | null> {
   const sizeOfSet = memoized(sizeOf) // many terms may ask for it
   const without = async (part: Filter): Promise<Filter | null> => {
@@ -55,7 +55,7 @@ export async function withoutLinkedSets(
       }
       default:
         if (!linkedSets.includes(part.symbol)) return part
-        await breathe()
+        await yieldNow()
         return answer(state, part.symbol === 'identities' ? 'left' : 'right', part, sizeOfSet)
     }
   }

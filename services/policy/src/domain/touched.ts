@@ -1,14 +1,15 @@
+import { FEW_TOUCHED, TOUCHED_CHUNK_BYTES, TOUCHED_ENTRY_BYTES } from '../limits.js'
 import { addAll, type Bitset, distinction, emptySet, forEach, has, isEmpty, sizeOf } from './bitset.js'
 import type { Population } from './population.js'
 import type { RoleListener } from './role-index.js'
 
 /**
- * How a row has changed; flags. `linked`: the row is as before, and other rows refer to it. `kept`: before or now, it is a
+ * How a row has changed; flags. `linked`: the row is as before, and other rows refer to it. `withheld`: before or now, it is a
  * check that routers do not get.
  */
-export const touch = { written: 1, created: 2, removed: 4, linked: 8, kept: 16 } as const
+export const touch = { written: 1, created: 2, removed: 4, linked: 8, withheld: 16 } as const
 
-export const touchedKinds = [
+const touchedKinds = [
   'identities',
   'services',
   'posture-checks',
@@ -136,12 +137,9 @@ function at<T>(map: Map<string, T>, key: string, make: () => T): T {
   return value
 }
 
-/** Beyond, a bit each costs less than an id. */
-const FEW = 64
-
 function addIdentities(set: TouchedIdentities, population: Population, numbers: Bitset): void {
   if (isEmpty(numbers)) return
-  if (sizeOf(numbers) <= FEW) {
+  if (sizeOf(numbers) <= FEW_TOUCHED) {
     forEach(numbers, (number) => set.ids.add(population.idOf(number)))
     return
   }
@@ -150,7 +148,7 @@ function addIdentities(set: TouchedIdentities, population: Population, numbers: 
 }
 
 /** Notes which identities a policy selects, or no longer does. */
-export const noteIdentities = (
+const noteIdentities = (
   population: Population,
   setOf: (policyId: string) => TouchedIdentities,
 ): RoleListener => ({
@@ -232,19 +230,18 @@ function uniteIdentities(into: TouchedIdentities, { ids, many }: TouchedIdentiti
   addAll(into.many, many)
 }
 
-const ENTRY_BYTES = 100
-const CHUNK_BYTES = 600
-
 /** About the memory of it. */
 export function touchedBytes({ rows, members, scopes, ...flips }: Touched): number {
   const ofIdentities = ({ ids, many }: TouchedIdentities): number =>
-    ENTRY_BYTES + ids.size * ENTRY_BYTES + (many?.chunks.filter(Boolean).length ?? 0) * CHUNK_BYTES
+    TOUCHED_ENTRY_BYTES +
+    ids.size * TOUCHED_ENTRY_BYTES +
+    (many?.chunks.filter(Boolean).length ?? 0) * TOUCHED_CHUNK_BYTES
   let bytes = 1000
-  for (const kind of touchedKinds) bytes += rows[kind].size * ENTRY_BYTES
+  for (const kind of touchedKinds) bytes += rows[kind].size * TOUCHED_ENTRY_BYTES
   for (const set of members.values()) bytes += ofIdentities(set)
   for (const { identities, routers, ofRouters } of scopes.values())
-    bytes += ofIdentities(identities) + ofIdentities(ofRouters) + routers.size * ENTRY_BYTES
+    bytes += ofIdentities(identities) + ofIdentities(ofRouters) + routers.size * TOUCHED_ENTRY_BYTES
   for (const map of Object.values(flips))
-    for (const ofPolicy of map.values()) bytes += (1 + ofPolicy.size) * ENTRY_BYTES
+    for (const ofPolicy of map.values()) bytes += (1 + ofPolicy.size) * TOUCHED_ENTRY_BYTES
   return bytes
 }

@@ -86,11 +86,11 @@ export function openEngineMemory(
           writeUnknown(row, upto)
         },
         async end(upto) {
-          const breathe = yielder()
+          const yieldNow = yielder()
           for (const { kind, ids, loaded } of stale)
             for (const id of ids.keys()) {
               if (!loaded.has(id)) write(kind, { kind, id, ...deleted }, upto)
-              await breathe()
+              await yieldNow()
             }
           listener.applied(upto)
         },

@@ -115,11 +115,11 @@ export function openLapseSchedule(state: Pick<State, 'postureData' | 'checkConte
       const next = mfaTimings(state)
       if (JSON.stringify(next) === JSON.stringify(timings)) return
       timings = next
-      const breathe = yielder()
+      const yieldNow = yielder()
       for (const id of state.postureData.keys()) {
         if (signal.aborted) return
         put(id)
-        await breathe()
+        await yieldNow()
       }
     },
     /** Removes the identities with lapses until then, and returns the last lapse of each. They are put again with their next row. */

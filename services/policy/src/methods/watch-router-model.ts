@@ -1,5 +1,5 @@
 import type { Methods, PolicyServiceService, RouterModelPart } from '@overlay/rpc'
-import { MODEL_BEAT_MS, QUIET_MS } from '../limits.js'
+import { MODEL_HEARTBEAT_MS, QUIET_MS } from '../limits.js'
 import type { Reached } from '../model/journal.js'
 import type { FullState, RouterModels, RouterReached } from '../model/router-models.js'
 
@@ -30,7 +30,7 @@ export const watchRouterModel = (models: RouterModels): Methods<PolicyServiceSer
       const iterator = parts[Symbol.asyncIterator]()
       try {
         for (;;) {
-          const { value, done } = yield* beating(iterator.next())
+          const { value, done } = yield* withHeartbeats(iterator.next())
           if (done) break
           yield part(value, false)
         }
@@ -43,54 +43,61 @@ export const watchRouterModel = (models: RouterModels): Methods<PolicyServiceSer
       sentAt = performance.now()
     }
     async function* sendFull(): Sending<Reached> {
-      yield* beating(models.refresh())
-      const state: FullState = yield* beating(models.full(routerId, signal))
+      yield* withHeartbeats(models.refresh())
+      const state: FullState = yield* withHeartbeats(models.full(routerId, signal))
       yield* send(state, true, state.parts)
       return state
     }
 
-    yield* beating(models.refresh())
+    yield* withHeartbeats(models.refresh())
     const isFresh = once || index === 0
-    const resumed = isFresh ? undefined : yield* beating(models.resume(routerId, timeline, index))
+    const resumed = isFresh ? undefined : yield* withHeartbeats(models.resume(routerId, timeline, index))
     let reached: RouterReached = resumed ?? (yield* sendFull())
-    let beatAt = performance.now()
+    let heartbeatAt = performance.now()
     while (!once && !signal.aborted) {
-      const woken = models.moved.sleep(signal, MODEL_BEAT_MS)
+      const woken = models.moved.sleep(signal, MODEL_HEARTBEAT_MS)
       const { index, timeline } = models.current() ?? reached.checkpoint
       const isReplaced = timeline !== reached.checkpoint.timeline
       const isBehind = !isReplaced && index > reached.checkpoint.index
-      const changes = isBehind ? yield* beating(models.changes(routerId, reached)) : undefined
+      const changes = isBehind ? yield* withHeartbeats(models.changes(routerId, reached)) : undefined
       const set = isReplaced ? null : changes
       if (set === null) reached = yield* sendFull()
       if (set) reached = set
       const parts = set?.parts ?? []
       const isDue = reached.checkpoint.index > sentIndex && performance.now() - sentAt >= QUIET_MS
       if (parts.length > 0 || isDue) yield* send(reached, false, iterate(parts))
-      else if (performance.now() - beatAt >= MODEL_BEAT_MS) {
-        beatAt = performance.now()
-        yield beat
+      else if (performance.now() - heartbeatAt >= MODEL_HEARTBEAT_MS) {
+        heartbeatAt = performance.now()
+        yield heartbeat
       }
       if (!set) await woken
     }
   }
 
 const nothing = Buffer.alloc(0)
-const beat: Part = { isFull: false, events: nothing, isLast: false, timeline: '', index: 0, previousIndex: 0 }
+const heartbeat: Part = {
+  isFull: false,
+  events: nothing,
+  isLast: false,
+  timeline: '',
+  index: 0,
+  previousIndex: 0,
+}
 
 async function* iterate(parts: readonly Buffer[]): AsyncGenerator<Buffer, void> {
   yield* parts
 }
 
 /** Empty parts until the work is done. */
-async function* beating<T>(work: Promise<T>): Sending<T> {
+async function* withHeartbeats<T>(work: Promise<T>): Sending<T> {
   const done = work.then((value) => ({ value }))
   for (;;) {
     let timer: NodeJS.Timeout | undefined
     const tick = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), MODEL_BEAT_MS)
+      timer = setTimeout(() => resolve(undefined), MODEL_HEARTBEAT_MS)
     })
     const ended = await Promise.race([done, tick]).finally(() => clearTimeout(timer))
     if (ended) return ended.value
-    yield beat
+    yield heartbeat
   }
 }

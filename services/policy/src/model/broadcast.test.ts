@@ -78,6 +78,6 @@ test('the failure of the source reaches all readers', async () => {
   }
   const broadcast = openBroadcast(failing())
   const readers = [broadcast.join(signal), broadcast.join(signal)]
-  await broadcast.made
+  await broadcast.done
   for (const reader of readers) await expect(reader?.next()).rejects.toThrow('broken')
 })

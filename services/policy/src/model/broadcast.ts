@@ -7,7 +7,7 @@ export interface Broadcast {
   /** Reads from the first part. Undefined: it is no longer kept. */
   join(signal: AbortSignal): AsyncGenerator<Buffer, void> | undefined
   /** Resolves when all parts are made. */
-  readonly made: Promise<void>
+  readonly done: Promise<void>
 }
 
 interface Reader {
@@ -93,7 +93,7 @@ export function openBroadcast(
       readers.add(reader)
       return read(reader, signal)
     },
-    made: Promise.resolve()
+    done: Promise.resolve()
       .then(make)
       .catch((err: unknown) => {
         failure = err

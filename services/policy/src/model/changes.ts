@@ -74,7 +74,7 @@ export function changesOf(source: ModelSource, routerId: string, touched: Touche
   }
   // whether the router had a link to it is not known
   const isUnsure = ([id, how]: readonly [string, number]): boolean =>
-    (how & touch.kept) !== 0 &&
+    (how & touch.withheld) !== 0 &&
     (isRequired(id) || [...touched.checks.values()].some((flips) => flips.has(id)))
   if ([...touched.rows['posture-checks']].some(isUnsure)) return 'too much'
   // a check goes before any link that names it, from the same moment: routers die of a link to a check that they lack
@@ -148,8 +148,8 @@ export function changesOf(source: ModelSource, routerId: string, touched: Touche
 }
 
 /**
- * Whether a router might count something twice, or lose it, because nobody knows whether it has the changes of which it
- * is unsure.
+ * Whether a router might count something twice, or lose it, because it is not known whether it has the changes that are
+ * unsure.
  * @param touched all that it may lack
  */
 export function isAmbiguous(state: State, routerId: string, touched: Touched, unsure: Touched): boolean {
@@ -168,7 +168,7 @@ export function isAmbiguous(state: State, routerId: string, touched: Touched, un
   return (
     [...touched.serviceRouters.values()].some((routers) => routers.has(routerId)) ||
     grants.some((policyId) => unsure.scopeServices.has(policyId)) ||
-    [...unsure.rows['posture-checks'].values()].some((how) => (how & touch.kept) !== 0) ||
+    [...unsure.rows['posture-checks'].values()].some((how) => (how & touch.withheld) !== 0) ||
     [...unsure.services.values()].some((flips) => [...flips.keys()].some(mayBeInScope)) ||
     [...unsure.checks.keys()].some(mayHavePolicy)
   )

@@ -44,7 +44,7 @@ export interface Entry {
 export function openJournal() {
   let entries: (Entry & { readonly bytes: number })[] = []
   /** The moment before the first entry. */
-  let floor: Moment = 0
+  let baseline: Moment = 0
   let bytes = 0
   /** By schema: the position of its last entry. */
   const ends = new Map<string, Position>()
@@ -52,15 +52,15 @@ export function openJournal() {
   /** Only exact ones. */
   let passed: Reached[] = []
   let current: Reached | undefined
-  const now = (): Moment => floor + entries.length
+  const now = (): Moment => baseline + entries.length
   /** The last answer: many routers ask for the same. */
   let united: { readonly from: Moment; readonly upto: Moment; readonly touched: Touched } | undefined
 
   function forget(count: number): void {
     for (const entry of entries.slice(0, count)) bytes -= entry.bytes
     entries = entries.slice(count)
-    floor += count
-    passed = passed.filter(({ moment }) => moment >= floor)
+    baseline += count
+    passed = passed.filter(({ moment }) => moment >= baseline)
   }
 
   /**
@@ -86,8 +86,8 @@ export function openJournal() {
     restart(schema: string, upto: Position): void {
       ends.set(schema, upto)
       forget(entries.length)
-      floor++
-      loadedAt = floor
+      baseline++
+      loadedAt = baseline
       passed = []
       metrics.routerModelJournal.set(0)
     },
@@ -118,29 +118,29 @@ export function openJournal() {
     async missedBy(
       timeline: string,
       index: number,
-      breathe: () => Promise<void> | undefined,
+      yieldNow: () => Promise<void> | undefined,
     ): Promise<Missed | undefined> {
       const known = passed.filter(({ checkpoint }) => checkpoint.timeline === timeline)
       const lower = known.findLast(({ checkpoint }) => checkpoint.index <= index)
       if (!lower) return undefined
       const upper = index % 2 === 0 ? known.find(({ checkpoint }) => checkpoint.index >= index) : undefined
       const moment = now()
-      const lacking = entries.slice(lower.moment - floor)
+      const lacking = entries.slice(lower.moment - baseline)
       const unsureCount = (upper?.moment ?? moment) - lower.moment
       if (new Set(lacking.slice(0, unsureCount).map(({ schema }) => schema)).size > 1) return undefined
       const [touched, unsure] = [emptyTouched(), emptyTouched()]
       for (const [at, entry] of lacking.entries()) {
         addTouched(touched, entry.touched)
         if (at < unsureCount) addTouched(unsure, entry.touched)
-        await breathe()
+        await yieldNow()
       }
       return { touched, unsure, moment }
     },
     /** What was touched after a moment. Undefined: the journal begins later. */
     since(moment: Moment): Touched | undefined {
-      if (moment < floor) return undefined
+      if (moment < baseline) return undefined
       if (united?.from !== moment || united.upto !== now()) {
-        const later = entries.slice(moment - floor)
+        const later = entries.slice(moment - baseline)
         united = { from: moment, upto: now(), touched: uniteTouched(later.map(({ touched }) => touched)) }
       }
       return united.touched
@@ -151,7 +151,7 @@ export function openJournal() {
 export type Journal = ReturnType<typeof openJournal>
 
 /** An index is never 0, by which a router says that it has no model. */
-export function checkpointOf(heads: Positions): Checkpoint {
+function checkpointOf(heads: Positions): Checkpoint {
   const schemas = Object.keys(heads).sort()
   const hash = createHash('sha256')
   let sum = 1

@@ -12,7 +12,7 @@ type EventMember = keyof typeof fields
 export async function* partsOf(
   events: Events,
   member: EventMember,
-  breathe = yielder(),
+  yieldNow = yielder(),
 ): AsyncGenerator<Buffer, void> {
   let encoded: Uint8Array[] = []
   let bytes = 0
@@ -24,7 +24,7 @@ export async function* partsOf(
     return whole
   }
   for (const event of events) {
-    const pause = breathe()
+    const pause = yieldNow()
     if (pause) await pause
     if (!event) continue
     const message = ModelEvent.encode(event).finish()

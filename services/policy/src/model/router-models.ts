@@ -138,7 +138,7 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
   }
 
   const serially = openSerial()
-  const breathe = yielder()
+  const yieldNow = yielder()
   /** The last change sets, by the moment before them and the scope. */
   const sets = new Map<string, ChangeSet>()
   let setBytes = 0
@@ -156,7 +156,7 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
   }
 
   async function changeSet(routerId: string, from: RouterReached): Promise<ChangeSet | null | undefined> {
-    await breathe()
+    await yieldNow()
     const reached = await here().catch(() => undefined) // without the database, there are no changes
     if (!reached || reached.checkpoint.index <= from.checkpoint.index) return undefined
     const later = journal.since(from.moment)
@@ -175,7 +175,7 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
     let bytes = 0
     if (changes) {
       metrics.routerModelBuilds.inc({ kind: 'changes', origin: 'built' })
-      for await (const part of partsOf(changes, 'changes', breathe)) {
+      for await (const part of partsOf(changes, 'changes', yieldNow)) {
         parts.push(part)
         bytes += part.length
         if (bytes > MOST_CHANGE_BYTES) return null
@@ -193,7 +193,7 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
   ): Promise<RouterReached | undefined> {
     const current = journal.current()?.checkpoint
     if (current?.timeline !== timeline || index > current.index) return undefined
-    const missed = await journal.missedBy(timeline, index, breathe)
+    const missed = await journal.missedBy(timeline, index, yieldNow)
     const later = missed && journal.since(missed.moment)
     if (!later) return undefined
     const touched = uniteTouched([missed.touched, later])
@@ -219,7 +219,7 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
           running.set(key, shared)
           const parts = shared.broadcast.join(signal)
           if (parts) resolve({ ...shared, parts })
-          await shared.broadcast.made
+          await shared.broadcast.done
           if (running.get(key) === shared) running.delete(key)
         }
         states(build, signal).catch(reject)

@@ -11,8 +11,9 @@ export type Dispatch = (message: Message, router: RouterChannel) => Promise<void
 
 /**
  * Gives each message to the handlers of its type: faults have one for links and one for circuits. Messages of other
- * types, those that a router like this one does not send, and those beyond the limits are dropped. Those that the channel answers itself only count. A router whose messages cost more than its share waits. Throws if the
- * message is malformed; a failure of a handler is logged.
+ * types, those that a router like this one does not send, and those beyond the limits are dropped. Those that the channel
+ * answers itself only count. A router whose messages cost more than its share waits. Throws if the message is malformed; a
+ * failure of a handler is logged.
  */
 export function openDispatch(concerns: readonly Concern[], log: Logger): Dispatch {
   const handlers = new Map<number, Handler[]>([...ownTypes].map((type) => [type, [answered(type)]]))
