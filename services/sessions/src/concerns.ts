@@ -82,7 +82,7 @@ export async function openTraffic(core: ControlCore, owners: ControlOwners): Pro
   opened.use(circuits)
   opened.use(access) // disposed before the others, which it calls
   opened.use(model)
-  access.onSessionsEnded(terminators.endOfSessions)
+  access.onSessionsEnded(tunnel.endOfSessions)
   access.onSessionsEnded(circuits.endOfSessions)
   return {
     concerns: [access, model, terminators, circuits, tunnel],

@@ -79,6 +79,7 @@ async function startTunnel() {
     created: [] as string[],
     listed: [] as Context[],
     now: 0,
+    connections: [] as readonly { readonly features: { readonly hasDataModel: boolean } }[],
     circuits: [] as CircuitRequest[],
   }
   const position = { timeline: 'a', number: 1 }
@@ -142,6 +143,8 @@ async function startTunnel() {
         throw new AccessRefused(edgeErrorCode.invalidEdgeRouter, 'invalid edge router for session')
     },
     terminators: terminators.concern,
+    changeLog: terminators.changeLog,
+    presence: { of: () => world.connections },
     circuits: {
       async open(request) {
         world.circuits.push(request)
@@ -153,6 +156,7 @@ async function startTunnel() {
   })
   return {
     ...terminators,
+    tunnel: concern,
     world,
     router: fakeRouter(() => concern, 'r1'),
     stranger: fakeRouter(() => concern, 'r2'),
@@ -404,6 +408,47 @@ test('a router that policy lets host a service creates terminators for it, which
   await started.db.query(sql`delete from session where id = 'as1 Bind wiki'`)
   await started.concern.endOfSessions(['as1 Bind wiki'])
   expect([await started.rows(), started.ended]).toEqual([[], [text]])
+})
+
+test('a tunneler of today hosts again when its API session is deleted, unless it may no longer host', async () => {
+  await using started = await startTunnel()
+  const { world, tunnel, db } = started
+  const members = {
+    instanceId: 'a',
+    instanceSecret: Buffer.from('s'),
+    peerData: new Map([[1, Buffer.from('p')]]),
+  }
+  await started.router.ask(
+    edgeType.createTunnelTerminator,
+    CreateTunnelTerminatorRequest,
+    terminator(members),
+  )
+  const stored = await started.rows()
+  const deleteApiSession = async (id: string, next: string | undefined) => {
+    await db.query(sql`delete from session where api_session_id = ${id}`)
+    world.apiSession = next
+    await tunnel.endOfSessions([`${id} Bind wiki`])
+  }
+  world.connections = [{ features: today }]
+  await deleteApiSession('as1', 'as2')
+  const again = stored.map((row) => ({ ...row, session_id: 'as2 Bind wiki' }))
+  await expect.poll(started.rows).toEqual(again)
+  const asked = world.opened.length
+  await deleteApiSession('as2', undefined)
+  await expect.poll(() => world.opened.length).toBe(asked + 1)
+  expect(await started.rows()).toEqual([])
+})
+
+test('a tunneler without the data model creates its terminators again itself', async () => {
+  await using started = await startTunnel()
+  const { world, tunnel, db } = started
+  await started.router.ask(edgeType.createTunnelTerminator, CreateTunnelTerminatorRequest, terminator())
+  world.connections = [{ features: { hasDataModel: false } }]
+  await db.query(sql`delete from session`)
+  world.apiSession = 'as2'
+  const asked = world.opened.length
+  await tunnel.endOfSessions(['as1 Bind wiki'])
+  expect([await started.rows(), world.opened.length]).toEqual([[], asked])
 })
 
 test('a router without an identity hosts only what an administrator has created for it', async () => {

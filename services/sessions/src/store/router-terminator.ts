@@ -269,6 +269,33 @@ export async function haveTerminators(db: Db, sessionIds: readonly string[]): Pr
   return rowCount === 1
 }
 
+/** Terminators with this binding, to create them again. */
+export async function terminatorsOfSessions(
+  db: Db,
+  sessionIds: readonly string[],
+  binding: string,
+): Promise<readonly NewTerminator[]> {
+  type Row = Omit<NewTerminator, 'instanceSecret' | 'peerData'> & {
+    readonly secret: string
+    readonly peers: Readonly<Record<string, string>>
+  }
+  const { rows } = await db.query<Row>(
+    sql`
+    select id, service_id as "serviceId", router_id as "routerId", binding, host_id as "hostId", cost,
+           coalesce(saved_precedence, precedence) as precedence, session_id as "sessionId", address,
+           instance_id as "instanceId", identity_secret as secret, peer_data as peers, is_system as "isSystem",
+           is_by_router as "isByRouter"
+      from terminator where session_id = any(${sessionIds}) and binding = ${binding}`,
+    'terminators-of-sessions',
+  )
+  const bytes = (text: string) => Buffer.from(text, 'base64')
+  return rows.map(({ secret, peers, ...row }) => ({
+    ...row,
+    instanceSecret: bytes(secret),
+    peerData: new Map(Object.entries(peers).map(([key, value]) => [Number(key), bytes(value)])),
+  }))
+}
+
 /** Selects terminators whose session has ended. */
 const WITHOUT_SESSION = sql`
   (session_id is not null and not exists (select from session where session.id = session_id))`

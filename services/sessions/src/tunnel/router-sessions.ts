@@ -81,6 +81,8 @@ export function openRouterSessions({
       const isAlive = apiSessions.byId(session.id) !== undefined || now() - entry.openedAt < NEW_SESSION_MS
       return isAlive ? session : open(router, {})
     },
+    /** Of a router that may be connected to another replica. */
+    ofId: (routerId: string): Promise<RouterSession> => call(identity, routerId, {}),
     /** True once for each API session: the router must learn of it. */
     isNews(router: RouterChannel, { token }: RouterSession): boolean {
       const entry = entries.get(router)

@@ -13,6 +13,7 @@ import { AccessRefused } from '../domain/router-access.js'
 import type { NetworkRouter } from '../routers/router-directory.js'
 import type { ServiceDirectory, ServiceInfo } from '../terminators/service-directory.js'
 import type { Terminators } from '../terminators/terminators-concern.js'
+import { endOrHostAgain, type HostAgainDeps } from './host-again.js'
 import { openRouterSessions, type RouterSessionDeps } from './router-sessions.js'
 import { routerTerminators } from './router-terminators.js'
 import { serviceListHandler } from './service-list-handler.js'
@@ -29,13 +30,15 @@ export interface TunnelOptions extends TunnelSessionDeps, Pick<RouterSessionDeps
   }
   readonly directory: { get(routerId: string): Pick<NetworkRouter, 'isEdge'> | undefined }
   readonly services: Pick<ServiceDirectory, 'find' | 'findByName'>
-  readonly terminators: Pick<Terminators, 'create' | 'update' | 'remove'>
+  readonly terminators: Pick<Terminators, 'create' | 'update' | 'remove' | 'endOfSessions'>
+  readonly changeLog: HostAgainDeps['changeLog']
+  readonly presence: HostAgainDeps['presence']
   readonly circuits: Pick<Circuits, 'open' | 'end'>
   readonly log: Logger
 }
 
 /** Routers that are identities themselves: they dial and host services for applications that know nothing of it. */
-export function tunnelConcern(options: TunnelOptions): Concern {
+export function tunnelConcern(options: TunnelOptions): Concern & Pick<Terminators, 'endOfSessions'> {
   const { policy } = options
   const routerSessions = openRouterSessions(options)
   const services = {
@@ -62,6 +65,7 @@ export function tunnelConcern(options: TunnelOptions): Concern {
       ...tunnelCircuits(deps),
     ],
     disconnected: routerSessions.forget,
+    endOfSessions: endOrHostAgain(deps),
   }
 }
 

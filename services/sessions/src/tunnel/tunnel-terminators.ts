@@ -19,14 +19,13 @@ import { actorOf } from '../terminators/actor.js'
 import { type CreationOutcome, created, creationFailure } from '../terminators/creation-outcome.js'
 import { changesIn, countHealth, membersOf, removeAll } from '../terminators/terminator-requests.js'
 import type { Terminators } from '../terminators/terminators-concern.js'
+import { TUNNEL_BINDING } from './host-again.js'
 import type { TunnelDeps } from './tunnel-deps.js'
 import { apiSessionAnswer, sessionAnswer } from './tunnel-responses.js'
 
 export interface TunnelTerminatorDeps extends TunnelDeps {
   readonly terminators: Pick<Terminators, 'create' | 'update' | 'remove'>
 }
-
-const TUNNEL_BINDING = 'tunnel'
 
 type Request = Pick<
   CreateTunnelTerminatorRequest,
