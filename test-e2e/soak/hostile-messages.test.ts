@@ -1,4 +1,11 @@
-import { CreateTerminatorRequest, ctrlType, edgeType, Fault, MESSAGE_LIMITS } from '@overlay/channel'
+import {
+  CreateTerminatorRequest,
+  ctrlType,
+  edgeType,
+  Fault,
+  MESSAGE_LIMITS,
+  modelType,
+} from '@overlay/channel'
 import { expect, test } from 'vitest'
 import { claims, type Foreign, hostileMessage, hostileTypes, shapeNames } from './hostile-messages.js'
 import { randomOf } from './random.js'
@@ -13,7 +20,7 @@ const foreign: Foreign = {
 }
 
 test('hostile messages have every type in every shape, within the limits of frames', () => {
-  const types: number[] = [...Object.values(ctrlType), ...Object.values(edgeType)]
+  const types: number[] = [ctrlType, edgeType, modelType].flatMap((all) => Object.values<number>(all))
   expect(types.filter((type) => !hostileTypes.includes(type))).toEqual([ctrlType.decommissionRouter])
   const random = randomOf(1, 'hostile')
   for (const shape of shapeNames) {

@@ -1,6 +1,8 @@
 import {
+  Alerts,
   CircuitConfirmation,
   CreateFabricTerminatorRequest,
+  circuitRequestHeader,
   contentType,
   ctrlType,
   edgeType,
@@ -9,10 +11,12 @@ import {
   FaultSubject,
   headerKey,
   MESSAGE_LIMITS,
+  modelType,
   type Outgoing,
   RemoveFabricTerminatorRequest,
   RemoveFabricTerminatorsRequest,
   RouterLinks,
+  SubscribeToDataModelRequest,
   TerminatorPrecedence,
   UpdateFabricTerminatorRequest,
   VerifyRouter,
@@ -41,7 +45,7 @@ const { decommissionRouter: _, ...lasting } = ctrlType
 
 /** Every type that routers and controllers know, and some unknown ones. */
 export const hostileTypes: readonly number[] = [
-  ...new Set<number>([contentType, lasting, edgeType].flatMap((types) => Object.values(types))),
+  ...new Set<number>([contentType, lasting, edgeType, modelType].flatMap((types) => Object.values(types))),
   999_999,
   -1,
 ]
@@ -51,6 +55,7 @@ const NOBODY = 'nobody'
 const FIELDS = 12
 const FIRST_FIELDS = 3
 const FLOOD = 2000
+const MOST_SUBSCRIPTIONS = 40
 const HEADERS = 200
 const HEADER_BYTES = 4096
 /** Keys of headers that some type reads. */
@@ -259,6 +264,44 @@ export function claims(foreign: Foreign, own: string, random: Random): HostileMe
         headers: new Map([10, 11, 13, 14].map((key) => [key, encodeText(id)])),
       },
     })),
+    ...foreign.services.map((serviceId) => ({
+      shape: 'a dial of a service with a token of others',
+      times: 1,
+      message: {
+        type: edgeType.createCircuitV3,
+        headers: new Map<number, Buffer>([
+          [circuitRequestHeader.apiSessionToken, encodeText(random.pick(foreign.sessions) ?? NOBODY)],
+          [circuitRequestHeader.identityId, encodeText(own)],
+          [circuitRequestHeader.serviceId, encodeText(`${serviceId}${random.coin(0.5) ? '\0' : ''}`)],
+        ]),
+      },
+    })),
+    {
+      shape: 'more subscriptions than are allowed',
+      times: 1 + random.int(MOST_SUBSCRIPTIONS),
+      message: {
+        type: modelType.subscribe,
+        body: SubscribeToDataModelRequest.encode(
+          SubscribeToDataModelRequest.fromPartial({
+            currentIndex: BigInt(random.int(2) * 1_000_000),
+            timelineId: `${router}.${service}`,
+            subscriptionDurationSeconds: 0xffffffff,
+            subscriptionId: '__proto__',
+            renew: random.coin(0.5),
+          }),
+        ).finish(),
+      },
+    },
+    claim(
+      'alerts of others',
+      ctrlType.alerts,
+      Alerts.encode({
+        alerts: Array.from({ length: 500 }, () => ({
+          ...{ sourceType: 'router', sourceId: router, severity: '\u001b[2J', timestamp: 1n << 62n },
+          ...{ message: '<script>', details: ['\0'], relatedEntities: new Map([['__proto__', router]]) },
+        })),
+      }).finish(),
+    ),
     claim('a service', edgeType.createCircuitForService, textField(2, service)),
     claim(
       'a fingerprint',

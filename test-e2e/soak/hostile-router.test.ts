@@ -1,4 +1,14 @@
-import { ApiSessionAdded, CreateTerminatorV2Response, ctrlType, edgeType } from '@overlay/channel'
+import {
+  ApiSessionAdded,
+  CreateTerminatorV2Response,
+  ctrlType,
+  DataState,
+  DataStateChangeSet,
+  edgeType,
+  ModelAction,
+  ModelEvent,
+  modelType,
+} from '@overlay/channel'
 import { expect, test } from 'vitest'
 import { isGrant, tokensIn } from './hostile-router.js'
 
@@ -30,4 +40,23 @@ test('tokens of API sessions are found', () => {
   const body = Buffer.from(ApiSessionAdded.encode({ isFullState: true, apiSessions: [session] }).finish())
   expect(tokensIn({ type: edgeType.apiSessionAdded, body })).toEqual(['t'])
   expect(tokensIn({ type: edgeType.error, body })).toEqual([])
+})
+
+test('what policies show to a router is a grant, keys and names of config types are not', () => {
+  const { CREATE, DELETE } = ModelAction
+  const state = (...events: Parameters<typeof ModelEvent.fromPartial>[0][]) =>
+    DataState.encode(
+      DataState.fromPartial({ events: events.map((one) => ModelEvent.fromPartial(one)) }),
+    ).finish()
+  expect(granted(modelType.dataState, state({ publicKey: {} }, { configType: {} }, { revocation: {} }))).toBe(
+    false,
+  )
+  for (const content of [{ identity: {} }, { service: {} }, { servicePolicy: {} }, { config: {} }]) {
+    expect(granted(modelType.dataState, state({ configType: {} }, content))).toBe(true)
+    const set = (action: ModelAction) =>
+      DataStateChangeSet.encode(
+        DataStateChangeSet.fromPartial({ changes: [{ action, ...content }] }),
+      ).finish()
+    expect([CREATE, DELETE].map((action) => granted(modelType.changeSet, set(action)))).toEqual([true, false])
+  }
 })

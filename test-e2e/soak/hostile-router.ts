@@ -5,14 +5,20 @@ import {
   CreateTerminatorResult,
   CreateTerminatorV2Response,
   ctrlType,
+  DataState,
+  DataStateChangeSet,
   edgeType,
   type Message,
+  ModelAction,
+  type ModelEvent,
+  modelType,
   ServiceList,
 } from '@overlay/channel'
 import type { Admin } from '../admin.js'
 import type { Server } from '../client.js'
 import { type Controller, openControllers } from '../router/controllers.js'
 import { enrollRouter } from '../router/identity.js'
+import type { Line } from '../router/lines.js'
 import {
   claims,
   type Foreign,
@@ -44,6 +50,8 @@ export interface HostileOptions {
   isAccepted(token: string): Promise<boolean>
 }
 
+/** What it says it is: another line at each replica. */
+const lines: readonly [Line, ...Line[]] = ['2.0', '1.1', '1.6']
 const BYTES_PER_SECOND = 2 * 1024 * 1024
 const LEAST_PAUSE_MS = 20
 const FLOOD_PAUSE_MS = 1000
@@ -96,21 +104,24 @@ export async function startHostileRouter(
     report.violated(rules.isolated, { type })
   }
 
-  const connections = openControllers({
-    identity,
-    addresses: controllers,
-    onMessage: receive,
-    onConnected(controller) {
-      report.note('connections of the hostile router')
-      report.passed(rules.isolated)
-      send(controller).catch(() => undefined) // closed; it connects again
-    },
-    onRefused(address, err) {
-      report.note('refused connections of the hostile router')
-      report.log('refused', { address, error: String(err) })
-    },
-  })
-  connections.start()
+  const connections = controllers.map((address, at) =>
+    openControllers({
+      identity,
+      addresses: [address],
+      line: lines[at % lines.length] ?? lines[0],
+      onMessage: receive,
+      onConnected(controller) {
+        report.note('connections of the hostile router')
+        report.passed(rules.isolated)
+        send(controller).catch(() => undefined) // closed; it connects again
+      },
+      onRefused(address, err) {
+        report.note('refused connections of the hostile router')
+        report.log('refused', { address, error: String(err) })
+      },
+    }),
+  )
+  for (const one of connections) one.start()
   return {
     id: identity.id,
     name(ids) {
@@ -118,7 +129,7 @@ export async function startHostileRouter(
     },
     async [Symbol.asyncDispose]() {
       stopping.abort()
-      await connections[Symbol.asyncDispose]()
+      for (const one of connections) await one[Symbol.asyncDispose]()
       await tested
     },
   }
@@ -149,5 +160,19 @@ export function isGrant({ type, body }: Pick<Message, 'type' | 'body'>): boolean
   if (type === edgeType.serviceList) return ServiceList.decode(body).services.length > 0
   if (type === edgeType.createTerminatorV2Response)
     return CreateTerminatorV2Response.decode(body).result === CreateTerminatorResult.SUCCESS
+  if (type === modelType.dataState) return DataState.decode(body).events.some(isOfPolicies)
+  if (type === modelType.changeSet) return DataStateChangeSet.decode(body).changes.some(isOfPolicies)
   return grantingTypes.has(type)
 }
+
+/** Of what only policies show to a router. Deletions say nothing about what is left. */
+const isOfPolicies = ({ action, ...content }: ModelEvent): boolean =>
+  action !== ModelAction.DELETE &&
+  [
+    content.identity,
+    content.service,
+    content.servicePolicy,
+    content.servicePolicyChange,
+    content.config,
+    content.postureCheck,
+  ].some((one) => one !== undefined)
