@@ -44,7 +44,7 @@ test('tokens of API sessions are found', () => {
 
 test('what policies show to a router is a grant, keys and names of config types are not', () => {
   const { CREATE, DELETE } = ModelAction
-  const state = (...events: Parameters<typeof ModelEvent.fromPartial>[0][]) =>
+  const state = (...events: object[]) =>
     DataState.encode(
       DataState.fromPartial({ events: events.map((one) => ModelEvent.fromPartial(one)) }),
     ).finish()
