@@ -5,7 +5,7 @@ import { closing } from '../../../packages/channel/testing/channel-pair.js'
 import { newTokenKey } from '../../../packages/process/testing/tokens.js'
 import { authority } from '../../identity/test/certificates.js'
 import { NO_FEATURES } from '../src/domain/router-features.js'
-import { FULL_MODELS_AT_ONCE } from '../src/limits.js'
+import { FULL_MODEL_MS, FULL_MODELS_AT_ONCE } from '../src/limits.js'
 import { fakeIdentity } from './access.js'
 import { startModels, type TestModelRouter } from './model-routers.js'
 import { fakeModels, fakePki, identityEvent } from './models.js'
@@ -284,6 +284,21 @@ test('routers that do not answer a comparison do not delay the full states of ot
   await next.until(() => setsOf(next).length === 1)
   for (const router of silent) router.channel.close('gone')
   await Promise.allSettled(compared)
+})
+
+test('a router that takes no more loses its channel when it holds up the comparison of others', async () => {
+  await using network = await startModels()
+  const router = await subscribed(network)
+  router.stall()
+  const appDataJson = Buffer.from(`"${'x'.repeat(30_000_000)}"`)
+  network.policy.commit(ModelEvent.fromPartial({ identity: { id: 'large', appDataJson } }))
+  await expect.poll(() => router.controllerChannel.queuedBytes()).toBeGreaterThan(100_000)
+  using timers = vi.spyOn(globalThis, 'setTimeout')
+  const compared = network.concern.validateModel(router.routerId, false)
+  const limits = () => timers.mock.calls.filter(([, ms]) => ms === FULL_MODEL_MS)
+  await expect.poll(limits).toHaveLength(1)
+  limits()[0]?.[0]()
+  await expect(compared).rejects.toThrow('the peer does not read')
 })
 
 test('an impossible index leads to a full state', async () => {

@@ -5,6 +5,7 @@ import { showableMembers } from '../domain/router-text.js'
 import {
   COMPARE_MODEL_MS,
   DIFFERENCE_READS,
+  FULL_MODEL_MS,
   LONGEST_TEXT,
   MOST_DIFFERENCES,
   SKIPPED_BYTES,
@@ -27,13 +28,17 @@ export function openComparison(withModel: WithModel, ownOf: (router: RouterChann
     const { routerId, channel } = router
     const tooLarge = Promise.withResolvers<ModelComparison>()
     oversized.set(router, () => tooLarge.resolve({ count: Number.POSITIVE_INFINITY, differences: [] }))
+    let limit: NodeJS.Timeout | undefined
     try {
       return await withModel(routerId, channel.closed, (model) => {
+        // it waits for messages before it, and the routers that are compared next wait for it
+        limit = setTimeout(() => channel.close('the peer does not read'), FULL_MODEL_MS)
         const compose = () => validation({ model, own: ownOf(router), timelineId: '' })
         const answer = channel.requestLarge(compose, COMPARE_MODEL_MS).then(({ body }) => comparisonIn(body))
         return Promise.race([answer, tooLarge.promise])
       })
     } finally {
+      clearTimeout(limit)
       oversized.delete(router)
     }
   }
