@@ -35,7 +35,7 @@ function openRouter(routerId: string) {
     let parts: Uint8Array[] = []
     for await (const { isFull, isLast, events, timeline, index, previousIndex } of stream) {
       if (index > 0) parts.push(events)
-      if (isLast) {
+      if (isLast && index > 0) {
         take(Buffer.concat(parts), isFull, {
           timeline,
           index: BigInt(index),

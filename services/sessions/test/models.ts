@@ -23,6 +23,8 @@ export function fakeModels() {
   let first = 7 // of the oldest index from which it can continue
   let index = first
   let isAway = false
+  let isSlow = false
+  let waits = 0
   const moved = openAlarm()
   const requests: WatchRouterModelRequest[] = []
   const part = (some: Partial<RouterModelPart>): RouterModelPart => ({
@@ -50,6 +52,11 @@ export function fakeModels() {
       if (isAway || timeline !== own || at < first) throw new Fault('UNAVAILABLE')
       for (const set of sets) {
         if (set.index <= at) continue
+        while (isSlow && !signal.aborted) {
+          yield part({ isLast: false })
+          waits++
+          await moved.sleep(signal, 10)
+        }
         const [head, ...rest] = set.changes
         if (head && rest.length > 0) yield part({ events: encodedChanges([head]), isLast: false })
         yield part({
@@ -87,6 +94,13 @@ export function fakeModels() {
       sets = []
       moved.ring()
     },
+    /** It cannot make a set yet, and says that it lives. */
+    setSlow(now: boolean): void {
+      isSlow = now
+      moved.ring()
+    },
+    /** How often it has said so. */
+    waits: () => waits,
     setAway(now: boolean): void {
       isAway = now
       moved.ring()

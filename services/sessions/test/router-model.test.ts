@@ -59,6 +59,22 @@ test('a router that connects to another replica receives what it has missed', as
   expect(after.violations).toEqual([])
 })
 
+test('a router is synchronized only when it has been sent what it has missed', async () => {
+  await using network = await startModels()
+  const { policy } = network
+  const before = await subscribed(network)
+  before.channel.close('lost')
+  policy.commit(identityEvent('alice'))
+  policy.setSlow(true)
+  const after = await network.connect(undefined, before)
+  after.subscribe()
+  await after.until(() => policy.waits() > 2)
+  expect(after.isSynced()).toBe(false)
+  policy.setSlow(false)
+  await after.until(after.isSynced)
+  expect(identitiesOf(after)).toEqual(['alice'])
+})
+
 test('a router receives everything when policy cannot continue, and after a restored backup', async () => {
   await using network = await startModels()
   const { policy } = network

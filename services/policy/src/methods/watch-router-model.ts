@@ -68,13 +68,14 @@ export const watchRouterModel = (models: RouterModels): Methods<PolicyServiceSer
       if (parts.length > 0 || isDue) yield* send(reached, false, iterate(parts))
       else if (performance.now() - heartbeatAt >= MODEL_HEARTBEAT_MS) {
         heartbeatAt = performance.now()
-        yield heartbeat
+        yield unchanged
       }
       if (!set) await woken
     }
   }
 
 const nothing = Buffer.alloc(0)
+/** While a state or a set is being made. */
 const heartbeat: Part = {
   isFull: false,
   events: nothing,
@@ -83,6 +84,7 @@ const heartbeat: Part = {
   index: 0,
   previousIndex: 0,
 }
+const unchanged: Part = { ...heartbeat, isLast: true }
 
 async function* iterate(parts: readonly Buffer[]): AsyncGenerator<Buffer, void> {
   yield* parts

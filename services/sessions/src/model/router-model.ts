@@ -151,7 +151,7 @@ export function openRouterModel(router: RouterChannel, deps: RouterModelDeps): R
         has.index = index
       } else if (isLast && parts.length > 0)
         throw new Error(`changes up to ${index} for a router that has ${has.index}`)
-      if (parts.length > 0) continue
+      if (!isLast) continue
       sent = has
       synced()
     }

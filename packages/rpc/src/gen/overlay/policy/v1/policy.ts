@@ -208,7 +208,7 @@ export interface RouterModelPart {
   /** the full state or change set is complete */
   isLast: boolean;
   timeline: string;
-  /** 0: as before, nothing has changed */
+  /** 0: as before; with is_last, nothing has changed, else the next message is being made */
   index: number;
   /** of the former full state or change set of this stream, or of the request */
   previousIndex: number;
