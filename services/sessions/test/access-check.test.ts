@@ -1,14 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import {
-  ApiSessionHeartbeat,
-  ApiSessionRemoved,
-  ConnectEvents,
-  edgeErrorCode,
-  edgeType,
-  SessionRemoved,
-  ValidateSessionsRequest,
-} from '@overlay/channel'
-import { type CredentialsPushed, Fault, ownContext } from '@overlay/rpc'
+import { edgeErrorCode, edgeType, SessionRemoved, ValidateSessionsRequest } from '@overlay/channel'
+import { Fault, ownContext } from '@overlay/rpc'
 import { noBus } from '@overlay/store/change-log'
 import { newId } from '@overlay/store/kind-store'
 import sql from 'sql-template-tag'
@@ -17,12 +9,11 @@ import type { AccessClaim } from '../src/domain/router-access.js'
 import { NO_FEATURES } from '../src/domain/router-features.js'
 import type { SessionFacts } from '../src/domain/session-token.js'
 import type { Presence } from '../src/routers/router-presence.js'
-import { connectedIdentities } from '../src/store/identity-connection.js'
 import { endManySessions, endSessions } from '../src/store/session.js'
 import type { SessionTokens } from '../src/tokens/session-tokens.js'
 import {
-  fakeGrants,
   fakeIdentity,
+  heartbeat,
   startAccess,
   type TestAccessOptions,
   type TestRouter,
@@ -38,7 +29,7 @@ afterAll(() => store[Symbol.asyncDispose]())
 
 async function startReplica(
   common: Readonly<Record<string, readonly string[]>> = {},
-  more: Partial<Pick<TestAccessOptions, 'onReport' | 'grants' | 'presence' | 'createSession'>> = {},
+  more: Partial<Pick<TestAccessOptions, 'grants' | 'presence' | 'createSession'>> = {},
 ) {
   const identity = fakeIdentity()
   const commonRouters = (identityId: string, serviceId: string) => common[`${identityId} ${serviceId}`] ?? []
@@ -307,13 +298,6 @@ test('routers list sessions by token, signed token or id, and those with the dat
 const removalsOf = (router: TestRouter) =>
   router.ofType(edgeType.sessionRemoved).map(({ body }) => SessionRemoved.decode(body))
 
-const heartbeat = (...tokens: string[]) => ({
-  type: edgeType.apiSessionHeartbeat,
-  body: ApiSessionHeartbeat.encode({ tokens }).finish(),
-})
-const removedOf = (router: TestRouter): string[] =>
-  router.ofType(edgeType.apiSessionRemoved).flatMap(({ body }) => ApiSessionRemoved.decode(body).tokens)
-
 test('a client that dials without a session needs its access token, its certificate, and what a session needs', async () => {
   let grants = 0
   await using replica = await startReplica(
@@ -353,125 +337,4 @@ test('a client that dials without a session needs its access token, its certific
     invalidService,
     invalidEdgeRouter,
   ])
-})
-
-test('a heartbeat keeps API sessions, connects their identities, and ends unknown tokens', async () => {
-  const router = testRouter()
-  const name = randomUUID()
-  const marked: string[] = []
-  {
-    await using replica = await startReplica()
-    const { id, token } = replica.identity.login(name)
-    await replica.access.receive(router, heartbeat(token, 'unknown'))
-    while (replica.access.marked.length === 0) await new Promise(setImmediate)
-    marked.push(...replica.access.marked)
-    expect(marked).toEqual([id])
-    expect(replica.access.connected).toEqual([name])
-  }
-  expect(removedOf(router)).toEqual(['unknown'])
-  expect(await connectedIdentities(store.changeLog.db, [name])).toEqual(new Set([name]))
-})
-
-const connects = (fullState: boolean, events: Readonly<Record<string, boolean>>) => ({
-  type: edgeType.connectEvents,
-  body: ConnectEvents.encode({
-    events: Object.entries(events).map(([identityId, isConnected]) => ({
-      ...{ identityId, isConnected },
-      connectTimes: isConnected
-        ? [{ connectTime: 1000n, srcAddr: '10.0.0.2:7', dstAddr: '10.0.0.1:3022' }]
-        : [],
-    })),
-    fullState,
-  }).finish(),
-})
-
-test('identities that a router reports as connected are, until it reports that they have left', async () => {
-  const grants = fakeGrants((identityId) => (identityId === 'mallory' ? ['r2'] : ['r1']))
-  await using replica = await startReplica({}, { grants })
-  const router = testRouter('r1')
-  const { access, identity } = replica
-  const logins = ['alice', 'bob', 'mallory'].map((name) => identity.login(name, 'one'))
-  await access.connect(router)
-  const { apiSessions } = access.concern
-  await expect
-    .poll(() => logins.every(({ id }) => apiSessions.byId(id) && access.synced.has('r1')))
-    .toBe(true)
-  const { connectedIdentities: reported } = access.concern
-  await access.receive(router, connects(true, { alice: true, mallory: true, nobody: true }))
-  await access.receive(router, connects(false, { bob: true, nobody: false }))
-  await expect.poll(() => access.connected.toSorted()).toEqual(['alice', 'bob'])
-  expect([...(reported.of('r1') ?? [])]).toEqual(['alice', 'mallory', 'bob'])
-  expect(access.events).toEqual([
-    {
-      ...{ namespace: 'connect', event_src_id: 'c1', timestamp: '1970-01-01T00:00:01.000Z' },
-      ...{ src_type: 'identity', src_id: 'bob', src_addr: '10.0.0.2:7' },
-      ...{ dst_type: 'router', dst_id: 'r1', dst_addr: '10.0.0.1:3022' },
-    },
-  ])
-  await access.receive(router, connects(true, { bob: true }))
-  expect([...(reported.of('r1') ?? [])]).toEqual(['bob'])
-  await access.concern.disconnected?.(router)
-  expect(reported.of('r1')).toBeUndefined()
-})
-
-test('connections that identity does not take are reported again, and uses are marked all the same', async () => {
-  let reports = 0
-  await using replica = await startReplica(
-    {},
-    {
-      async onReport() {
-        reports += 1
-        if (reports === 1) throw new Error('identity is away')
-      },
-    },
-  )
-  const { id, token } = replica.identity.login('alice')
-  await replica.access.receive(testRouter(), heartbeat(token))
-  while (replica.access.connected.length === 0) await new Promise(setImmediate)
-  expect(replica.access.connected).toEqual(['alice'])
-  expect(replica.access.marked).toEqual([id])
-  expect(reports).toBe(2)
-})
-
-test('a heartbeat that names an access token keeps its API session and the token', async () => {
-  await using replica = await startReplica()
-  const [old, current] = [
-    { id: '7', token: 'eyJ.old' },
-    { id: '8', token: 'eyJ.current' },
-  ] as const
-  const { id } = replica.identity.bearer('alice', old, current)
-  await replica.access.receive(testRouter(), heartbeat(old.token))
-  const { marked, markedTokens } = replica.access
-  while (markedTokens.length === 0) await new Promise(setImmediate)
-  expect([marked, markedTokens]).toEqual([[id], [old.id]])
-})
-
-test('no token is unknown while identity does not answer', async () => {
-  await using replica = await startReplica()
-  const router = testRouter()
-  await replica.access.receive(router, heartbeat('first'))
-  expect(removedOf(router)).toEqual(['first'])
-  replica.identity.setAway(true)
-  await replica.access.receive(router, heartbeat('second'))
-  expect(removedOf(router)).toEqual(['first'])
-})
-
-test('a replica with routers reports how far it has pushed', async () => {
-  const identity = fakeIdentity()
-  const reports: CredentialsPushed[] = []
-  const bus = {
-    ...noBus,
-    publish: (_subject: string, message: object) => void reports.push(message as never),
-  }
-  {
-    await using access = await startAccess(store.changeLog, { bus, identity })
-    const router = testRouter()
-    await access.connect(router)
-    identity.login('alice', 'one')
-    identity.login('bob', 'one')
-    await router.until(() => router.ofType(edgeType.apiSessionAdded).length > 1)
-    while (!reports.some(({ position }) => position.number === 2)) await new Promise(setImmediate)
-    expect(reports.at(-1)).toMatchObject({ routers: 1 })
-  }
-  expect(reports.at(-1)).toMatchObject({ routers: 0 })
 })

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
+  ApiSessionHeartbeat,
   type Channel,
   ChannelClosed,
+  edgeType,
   encodeFrame,
   frameDecoder,
   MESSAGE_LIMITS,
@@ -349,3 +351,9 @@ export async function startAccess(changeLog: ChangeLog, options: TestAccessOptio
     },
   }
 }
+
+/** The heartbeat of a router with connections of clients under these tokens. */
+export const heartbeat = (...tokens: string[]) => ({
+  type: edgeType.apiSessionHeartbeat,
+  body: ApiSessionHeartbeat.encode({ tokens }).finish(),
+})
