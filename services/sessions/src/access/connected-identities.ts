@@ -5,7 +5,7 @@ import type { FabricEvents } from '@overlay/store/change-log'
 import type { Logger } from 'pino'
 import { onMessage } from '../channel/handlers.js'
 import type { RouterChannel } from '../channel/router-channel.js'
-import { isShowable } from '../domain/router-text.js'
+import { isShowable, reportedTime } from '../domain/router-text.js'
 import {
   CONNECT_READS,
   CONNECTED_REPORT_MS,
@@ -69,12 +69,12 @@ export function openConnectedIdentities({
     for (const { identityId, connectTimes } of all.slice(0, MOST_CONNECT_EVENTS)) {
       spend(Math.min(connectTimes.length, MOST_CONNECT_DETAILS) * UNITS_PER_ITEM)
       for (const { connectTime, srcAddr, dstAddr } of connectTimes.slice(0, MOST_CONNECT_DETAILS)) {
-        const at = new Date(Number(connectTime))
-        if (![identityId, srcAddr, dstAddr].every(isShowable) || Number.isNaN(at.getTime())) continue
+        const at = reportedTime(connectTime)
+        if (![identityId, srcAddr, dstAddr].every(isShowable) || at === undefined) continue
         events.emit({
           namespace: 'connect',
           event_src_id: controllerId,
-          timestamp: at.toISOString(),
+          timestamp: at,
           src_type: 'identity',
           dst_type: 'router',
           src_id: identityId,

@@ -1,5 +1,5 @@
 import { MOST_ALERT_MEMBERS, MOST_ALERTS } from '../limits.js'
-import { isShowable } from './router-text.js'
+import { isShowable, reportedTime } from './router-text.js'
 
 /** An alert as a router reports it. */
 export interface ReportedAlert {
@@ -24,12 +24,12 @@ export const alertEvents = (alerts: readonly ReportedAlert[], routerId: string) 
     const details = alert.details.slice(0, MOST_ALERT_MEMBERS)
     const related = relatedEntities(alert, routerId)
     const texts = [sourceType, sourceId, severity, message, ...details, ...Object.entries(related).flat()]
-    const at = new Date(Number(timestamp))
-    if (!texts.every(isShowable) || Number.isNaN(at.getTime())) return []
+    const at = reportedTime(timestamp)
+    if (!texts.every(isShowable) || at === undefined) return []
     const isSelf = sourceType === SELF
     return {
       namespace: 'alert',
-      timestamp: at.toISOString(),
+      timestamp: at,
       alert_source_type: isSelf ? 'router' : sourceType,
       alert_source_id: isSelf ? routerId : sourceId,
       severity,

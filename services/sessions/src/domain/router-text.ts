@@ -10,6 +10,12 @@ export const isIdentifier = (text: string): boolean =>
 /** What a router reports about itself or its circuits; empty if it cannot be shown. */
 export const showable = (text: string): string => (isShowable(text) ? text : '')
 
+/** A time that a router reports, in milliseconds since 1970, in ISO 8601. Undefined: there is no such time. */
+export function reportedTime(ms: bigint): string | undefined {
+  const at = new Date(Number(ms))
+  return Number.isNaN(at.getTime()) ? undefined : at.toISOString()
+}
+
 /** A copy whose texts can be shown. */
 export const showableMembers = <T extends object>(members: T): T =>
   Object.fromEntries(
