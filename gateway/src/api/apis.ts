@@ -20,7 +20,7 @@ import { mfa } from './mfa.js'
 import { audit, client, fabric, type Handlers, management } from './operations.js'
 import { ownAuthenticators, ownCertificates } from './own-credentials.js'
 import { posture } from './posture.js'
-import { apiSessions, current, sessions } from './sessions.js'
+import { current, sessions } from './sessions.js'
 import { uniform } from './uniform.js'
 
 export interface ApisOptions {
@@ -43,7 +43,6 @@ export function apisOf(options: ApisOptions): readonly MountedApi<Api>[] {
     ...caCertificates(services.pki, caches.onKeys),
     ...cas(services),
     ...specs(docs, program),
-    ...apiSessions(services),
     ...authenticate(services, caches.sessions),
     ...current(services, caches),
     ...database(services),

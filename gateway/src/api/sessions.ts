@@ -1,6 +1,6 @@
-import { apiSession, identity as identityKind, readSchemaOf, session, tagsSchema } from '@overlay/model'
+import { identity as identityKind, readSchemaOf, session, tagsSchema } from '@overlay/model'
 import { listOf, named, object, oneOf, text } from '@overlay/model/schema'
-import { Fault, type Positions } from '@overlay/rpc'
+import type { Positions } from '@overlay/rpc'
 import type { GatewayCaches } from '../cache/caches.js'
 import type { Self } from '../cache/identities.js'
 import { renderSession, sessionOf } from '../cache/session.js'
@@ -54,18 +54,6 @@ export const sessions = ({ sessions: owner }: Services, written: () => Positions
     { response: { status: 201, data: readSchemaOf(session), envelope: 'sessionCreateEnvelope' } },
   ),
 })
-
-/** Operations of administrators on API sessions that are not uniform. */
-export function apiSessions(services: Services): Handlers {
-  const identity = services.entitiesOf('identity')
-  return {
-    'DELETE /api-sessions/{id}': async (c, { id }) => {
-      if (sessionOf(c).keyId !== undefined) throw new Fault('UNAUTHORIZED') // wire: 401 with an access token
-      await identity.delete({ kind: apiSession.kind, id }, callContext(c))
-      return sendEmpty(c)
-    },
-  }
-}
 
 /** Operations of a session on itself. */
 export function current(
