@@ -36,6 +36,7 @@ export const validateModel =
       const others = compared.count - texts.length
       return result(compared.count === 0, others > 0 ? [...texts, `${others} more differences`] : texts)
     } catch (err) {
+      // of one router: the others are validated all the same
       return result(false, [err instanceof Error ? err.message : String(err)])
     }
   }

@@ -69,6 +69,7 @@ async function statesOf(
     const answer = await messages.request(routerId, message, VALIDATE_ROUTER_MS)
     states = decodeLimited(ValidateTerminatorsV2Response, answer.body).states
   } catch (err) {
+    // of one router: the terminators of others are validated all the same
     return err instanceof Error ? err.message : String(err)
   }
   const invalid = rows.filter(({ id }) => states.get(id)?.valid === false)
