@@ -1,6 +1,7 @@
 import {
   ApiSessionAdded,
   CreateTerminatorV2Response,
+  CreateTunnelTerminatorV2Response,
   ctrlType,
   DataState,
   DataStateChangeSet,
@@ -26,6 +27,10 @@ test('routes, circuits and terminators are grants, refusals are not', () => {
     }).finish()
   expect(granted(edgeType.createTerminatorV2Response, terminator(2))).toBe(false)
   expect(granted(edgeType.createTerminatorV2Response, terminator(0))).toBe(true)
+  const tunnel = (result: number) =>
+    CreateTunnelTerminatorV2Response.encode(CreateTunnelTerminatorV2Response.fromPartial({ result })).finish()
+  expect(granted(edgeType.createTunnelTerminatorV2Response, tunnel(2))).toBe(false)
+  expect(granted(edgeType.createTunnelTerminatorV2Response, tunnel(0))).toBe(true)
   for (const type of [
     ctrlType.route,
     edgeType.createCircuitV2Response,

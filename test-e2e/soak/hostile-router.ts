@@ -4,6 +4,7 @@ import {
   ApiSessionUpdated,
   CreateTerminatorResult,
   CreateTerminatorV2Response,
+  CreateTunnelTerminatorV2Response,
   ctrlType,
   DataState,
   DataStateChangeSet,
@@ -160,6 +161,8 @@ export function isGrant({ type, body }: Pick<Message, 'type' | 'body'>): boolean
   if (type === edgeType.serviceList) return ServiceList.decode(body).services.length > 0
   if (type === edgeType.createTerminatorV2Response)
     return CreateTerminatorV2Response.decode(body).result === CreateTerminatorResult.SUCCESS
+  if (type === edgeType.createTunnelTerminatorV2Response)
+    return CreateTunnelTerminatorV2Response.decode(body).result === CreateTerminatorResult.SUCCESS
   if (type === modelType.dataState) return DataState.decode(body).events.some(isOfPolicies)
   if (type === modelType.changeSet) return DataStateChangeSet.decode(body).changes.some(isOfPolicies)
   return grantingTypes.has(type)
