@@ -17,6 +17,7 @@ export const rules = {
   kept: 'a failover loses no write that the standby had received',
   sessions: 'after a failover, gateways accept the tokens of the sessions in the database, and no others',
   flows: 'open connections between routers live through faults of the controller',
+  follows: 'what a router with a data model receives keeps to the rules of routers',
   isolated: 'a router without grants gets no session, route, circuit or terminator',
   untouched: 'at rest, a hostile router has changed nothing of other routers',
   alive: 'no process ends but by a fault',

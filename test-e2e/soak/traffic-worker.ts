@@ -3,7 +3,7 @@ import { exchange, openSession, type RunningNetwork, trafficOf, until } from '..
 import type { Run } from './caller.js'
 import { rules } from './report.js'
 
-/** Two routers, an application that hosts a service behind one of them, and one that uses it through the other. */
+/** Routers of 1.1 and 2.0, an application that hosts a service behind the one, and one that uses it through the other. */
 export interface TrafficWorker extends AsyncDisposable {
   step(): Promise<void>
 }
@@ -19,8 +19,8 @@ export async function openTrafficWorker(
     started.push(one)
     return one
   })
-  const router = (name: string) => traffic.router(name, { hasLinks: true })
-  const [near, far] = [await router('soak-near'), await router('soak-far')]
+  const near = await traffic.router('soak-near', { hasLinks: true, line: '2.0' })
+  const far = await traffic.router('soak-far', { hasLinks: true })
   const { serviceId } = await traffic.hosted('soak-echo', far)
   // the terminator is known to all replicas within two seconds
   const {
@@ -30,6 +30,13 @@ export async function openTrafficWorker(
     connection: first,
   } = await until(() => traffic.dialed(serviceId, near).catch(() => undefined))
 
+  let reported = 0
+  function checkModel(): void {
+    const violations = near.violations()
+    for (const violation of violations.slice(reported)) report.violated(rules.follows, { violation })
+    if (violations.length === reported && near.model.index > 0n) report.passed(rules.follows)
+    reported = violations.length
+  }
   let standing = first
   let mayBeLost = (): boolean => false
   async function echoed(on: typeof first): Promise<void> {
@@ -60,6 +67,7 @@ export async function openTrafficWorker(
         report.note('failed dial of traffic')
         if (wasCalm && calm.isCalm()) report.violated(rules.dialed, { error: String(err), by: 'traffic' })
       }
+      checkModel()
     },
     async [Symbol.asyncDispose]() {
       for (const one of started.reverse()) await one[Symbol.asyncDispose]()
