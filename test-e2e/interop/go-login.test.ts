@@ -90,7 +90,7 @@ describe.each(goVersions)('Go SDK %s', (version) => {
       const { provision, ...first } = await visit({ ...login, enroll: true })
       expect(first).toEqual(whole(user))
       expect(await visit({ ...login, code: '000000' })).toMatchObject({
-        error: expect.stringContaining('login: '),
+        error: expect.stringMatching(/^(login|identity): /), // since 1.7 the SDK itself does not refuse
       })
       expect(await visit({ ...login, provision })).toEqual({ ...whole(user), asked: true })
     })
@@ -111,11 +111,16 @@ describe.each(goVersions)('Go SDK %s', (version) => {
 
   test('a session needs a second token if the auth policy says so', async ({ skip }) => {
     if (!sdk) skip()
+    if (version === '1.7.0') skip('with API sessions, this SDK sends the second token only with the login')
     const secondary = { requireTotp: false, requireExtJwtSigner: issuer.signerId }
     const user = await newUser({ authPolicyId: await fixture.makeAuthPolicy({}, { secondary }) })
     const login = { scheme: 'sessions', ...user.credential('password') }
     expect(await visit(login)).toHaveProperty('error')
     const second = await visit({ ...login, secondToken: issuer.token(user.id) })
-    expect(second).toMatchObject({ name: user.name, services: [user.service], after: 'UNAUTHORIZED' })
+    expect(second, second.error).toMatchObject({
+      name: user.name,
+      services: [user.service],
+      after: 'UNAUTHORIZED',
+    })
   })
 })

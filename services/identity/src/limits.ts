@@ -128,6 +128,9 @@ export const READ_TOKEN_KEYS_MS = 5000
 /** Access tokens of one API session. A client has one connection to each router. */
 export const ACCESS_TOKENS = 16
 
+/** A certificate that ends within that time may end before an access token that is issued now. */
+export const SOON_MS = 24 * 3600_000
+
 /** Certificates that an access token is bound to. It is part of a header of each request. */
 export const TOKEN_FINGERPRINTS = 20
 

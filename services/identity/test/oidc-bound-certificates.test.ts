@@ -51,15 +51,14 @@ async function logInWith({ certificate }: Pick<Holder, 'certificate'>): Promise<
 }
 
 const bindingsOf = (token: string) => {
-  const { z_cfs, z_acf, z_cae, z_authid } = claimsOf(token)
-  return { z_cfs, z_acf, z_cae, z_authid }
+  const { z_cfs, z_cae } = claimsOf(token)
+  return { z_cfs, z_cae }
 }
 
-test('tokens of a login by certificate are bound to it, and name it', async () => {
+test('tokens of a login by certificate are bound to it and its chain', async () => {
   const holder = await holderOf('certified')
-  const { fingerprint, authenticatorId } = holder
   const answer = await logInWith(holder)
-  const bound = { z_cfs: [fingerprint], z_acf: fingerprint, z_cae: true, z_authid: authenticatorId }
+  const bound = { z_cfs: [holder.fingerprint, fingerprintOf(signer.certificate)], z_cae: true }
   expect(bindingsOf(answer.access_token)).toEqual(bound)
   expect(bindingsOf(answer.refresh_token)).toEqual(bound)
   expect(bindingsOf((await exchanged(one, answer.refresh_token)).access_token)).toEqual(bound)
@@ -79,7 +78,8 @@ test('tokens allow expired certificates only where the auth policy does', async 
 test('the next token is bound to the certificates that identity and session have then', async () => {
   const { authenticatorId, fingerprint } = await holderOf('extending')
   const answer = await logIn(one, 'extending')
-  expect(bindingsOf(answer.access_token)).toMatchObject({ z_cfs: [fingerprint], z_acf: undefined })
+  expect(bindingsOf(answer.access_token)).toEqual({ z_cfs: [fingerprint], z_cae: undefined })
+  expect(claimsOf(answer.refresh_token).z_cfs).toBeNull()
   const apiSessionId = String(claimsOf(answer.access_token).z_asid)
   const next = async () => claimsOf((await exchanged(one, answer.refresh_token)).access_token).z_cfs
 
@@ -99,13 +99,12 @@ test('the next token is bound to the certificates that identity and session have
   expect(await next()).toBeNull()
 })
 
-test('a certificate that is removed is no longer named as that of the login', async () => {
+test('a certificate that is removed is no longer named, nor is its chain', async () => {
   const holder = await holderOf('replacing')
   const answer = await logInWith(holder)
   await one.db.query(sql`update authenticator set fingerprint = 'other' where id = ${holder.authenticatorId}`)
   await one.db.query(sql`delete from api_session_certificate where fingerprint = ${holder.fingerprint}`)
   expect(bindingsOf((await exchanged(one, answer.refresh_token)).access_token)).toMatchObject({
     z_cfs: ['other'],
-    z_acf: undefined,
   })
 })

@@ -65,7 +65,6 @@ test('a login by password yields tokens of an API session, with replicas in turn
     z_aid: 'native',
     z_asid: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
     z_cfs: null,
-    z_authid: expect.any(String),
     z_ra: '192.0.2.1:50000',
     z_ice: false,
     z_eid: 'outside',

@@ -25,8 +25,11 @@ interface Member {
 async function member(name: string, members: object = {}): Promise<Member> {
   const identityId = await person(one, name, members)
   const answer = await logIn(one, name)
-  const { z_asid, z_authid } = claimsOf(answer.access_token)
-  return { identityId, answer, apiSessionId: String(z_asid), authenticatorId: String(z_authid) }
+  const apiSessionId = String(claimsOf(answer.access_token).z_asid)
+  const { rows } = await one.db.query<{ id: string }>(
+    sql`select authenticator_id as id from api_session where id = ${apiSessionId}`,
+  )
+  return { identityId, answer, apiSessionId, authenticatorId: rows[0]?.id ?? '' }
 }
 
 /** Until when routers refuse the access tokens of the session. Undefined: they do not. */

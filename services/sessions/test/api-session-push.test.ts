@@ -97,7 +97,7 @@ test('a router with the data model gets its API sessions again when it has lost 
   const presence = openPresenceMemory(undefined)
   await using access = await startAccess(store.changeLog, { bus: noBus, identity, presence })
   const session = identity.login('somebody', 'print')
-  const router = { ...testRouter(), features: { ...NO_FEATURES, hasDataModel: true } }
+  const router = { ...testRouter(), features: { ...NO_FEATURES, hasDataModel: true, verifiesTokens: true } }
   const other = await synced(access)
   for (const { routerId } of [router, other])
     for (const replica of ['a', 'b']) presence.put(replica, rowOf(routerId))
@@ -190,7 +190,7 @@ test('routers with the data model get the identity, and no access tokens', async
   const identityId = newId('cuid')
   const first = identity.login(identityId, 'one')
   const bearer = identity.bearer(identityId, { id: '1', token: 'eyJ.first' })
-  const current = () => testRouter(undefined, { ...NO_FEATURES, hasDataModel: true })
+  const current = () => testRouter(undefined, { ...NO_FEATURES, hasDataModel: true, verifiesTokens: true })
   const [router, old] = [await synced(access, current()), await synced(access)]
   const namesOf = (sessions: readonly RouterApiSession[]) =>
     sessions.filter(({ token }) => [first.token, 'eyJ.first'].includes(token)).map((one) => one.identityId)

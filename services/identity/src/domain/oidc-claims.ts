@@ -1,4 +1,5 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash, randomUUID, X509Certificate } from 'node:crypto'
+import { SOON_MS } from '../limits.js'
 
 /** Lifetimes of tokens, in seconds. Id tokens last as long as access tokens. */
 export interface TokenLifetimes {
@@ -25,11 +26,10 @@ export interface TokenFacts {
   readonly configTypes: readonly string[]
   /** SHA-1 of the certificates by which routers recognize its connections: those of the identity and of the session. */
   readonly fingerprints: readonly string[]
-  /** That of the certificate of the login. Null: a login by another method. */
-  readonly loginFingerprint: string | null
-  /** The auth policy allows expired certificates. */
+  /** Of the chain of a login by certificate, leaf first. Empty: a login by another method, or the leaf was removed. */
+  readonly loginFingerprints: readonly string[]
+  /** The certificate of the login has ended or ends soon, and the auth policy allows that. */
   readonly mayCertsExpire: boolean
-  readonly authenticatorId: string
   readonly envInfo: object | null
   readonly sdkInfo: object | null
   readonly remoteAddress: string
@@ -68,9 +68,7 @@ const bearer = (facts: TokenFacts, now: number, seconds: number, type: 'a' | 'r'
   z_aid: facts.clientId,
   z_t: type,
   z_cfs: facts.fingerprints.length > 0 ? facts.fingerprints : null,
-  ...(facts.loginFingerprint !== null && { z_acf: facts.loginFingerprint }),
   ...(facts.mayCertsExpire && { z_cae: true }),
-  z_authid: facts.authenticatorId,
   z_env: facts.envInfo,
   z_sdk: facts.sdkInfo,
   z_ra: facts.remoteAddress,
@@ -83,12 +81,21 @@ const bearer = (facts: TokenFacts, now: number, seconds: number, type: 'a' | 'r'
 export const accessClaims = (facts: TokenFacts, now: number, { accessSeconds }: TokenLifetimes): Claims =>
   bearer(facts, now, accessSeconds, 'a')
 
-/** `jti` is the id of its row. */
+/** `jti` is the id of its row. wire: it names certificates only after a login by certificate. */
 export const refreshClaims = (
   facts: TokenFacts,
   now: number,
   { refreshSeconds }: TokenLifetimes,
-): Claims & { readonly jti: string } => ({ ...bearer(facts, now, refreshSeconds, 'r'), jti: randomUUID() })
+): Claims & { readonly jti: string } => ({
+  ...bearer(facts, now, refreshSeconds, 'r'),
+  ...(facts.loginFingerprints.length === 0 && { z_cfs: null }),
+  jti: randomUUID(),
+})
+
+/** A certificate has ended, or ends before a token that is issued now. */
+export const endsSoon = (certificatePem: string | null, now: Date): boolean =>
+  certificatePem !== null &&
+  new X509Certificate(certificatePem).validToDate.getTime() < now.getTime() + SOON_MS
 
 /**
  * For routers, as a posture response: the second factor was passed when the token was issued. differs: it expires, because

@@ -80,7 +80,7 @@ function firstFactor(
     fingerprint: subject.fingerprint,
     isCertExtendable: isCertificate && subject.isIssuedByNetwork,
     certificate: (isCertificate && certificates[0]?.toString()) || null,
-    fingerprints: isCertificate ? certificates.slice(0, 1).map(fingerprintOf) : [],
+    fingerprints: isCertificate ? certificates.map(fingerprintOf) : [],
     configTypes,
     envInfo: objectIn(envInfo),
     sdkInfo: objectIn(sdkInfo),

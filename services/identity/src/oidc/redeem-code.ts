@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import type { Context, TokenRequest } from '@overlay/rpc'
 import { newTimeUuid } from '@overlay/store/kind-store'
 import type { Db } from '@overlay/store/postgres'
-import type { TokenFacts } from '../domain/oidc-claims.js'
+import { endsSoon, type TokenFacts } from '../domain/oidc-claims.js'
 import { isComplete, verifies } from '../domain/oidc-login.js'
 import { apiSessionEvent } from '../login/session-message.js'
 import { openSession } from '../store/api-sessions.js'
@@ -114,7 +114,6 @@ async function matchingLogin(deps: OidcDeps, request: TokenRequest, context: Con
 
 async function factsOf(deps: OidcDeps, login: CodedLogin, context: Context): Promise<TokenFacts> {
   const { firstFactor } = login
-  const [loginFingerprint = null] = firstFactor.fingerprints
   // those of both requests add up
   const words = [...new Set([...login.configTypes, ...firstFactor.configTypes])]
   await deps.waitForConfigTypes(words, context)
@@ -134,11 +133,10 @@ async function factsOf(deps: OidcDeps, login: CodedLogin, context: Context): Pro
     authTimeSeconds: Math.floor(firstFactor.atMs / 1000),
     configTypes: await configTypesNamed(deps.changeLog.db, words),
     ...boundTo({
-      fingerprints: [...firstFactor.fingerprints.slice(0, 1), ...login.fingerprints],
-      loginFingerprint,
+      fingerprints: [...firstFactor.fingerprints, ...login.fingerprints],
+      loginFingerprints: firstFactor.fingerprints,
     }),
-    mayCertsExpire: login.mayCertsExpire,
-    authenticatorId: firstFactor.authenticatorId,
+    mayCertsExpire: login.mayCertsExpire && endsSoon(firstFactor.certificate, new Date()),
     envInfo: firstFactor.envInfo,
     sdkInfo: firstFactor.sdkInfo,
     remoteAddress: firstFactor.ipAddress,

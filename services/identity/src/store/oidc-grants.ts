@@ -1,7 +1,7 @@
 import type { RowChange } from '@overlay/store/change-log'
 import type { Db, Tx } from '@overlay/store/postgres'
 import sql from 'sql-template-tag'
-import type { TokenFacts } from '../domain/oidc-claims.js'
+import { endsSoon, type TokenFacts } from '../domain/oidc-claims.js'
 import { REFRESH_TOKENS, TOKEN_FINGERPRINTS } from '../limits.js'
 import { isMethodAllowed, isOlderThan } from './api-sessions.js'
 import { fingerprintsOf } from './session-credentials.js'
@@ -38,7 +38,9 @@ export async function grantedSession(
   { apiSessionId, identityId, clientId }: Pick<TokenFacts, 'apiSessionId' | 'identityId' | 'clientId'>,
   lifetimeSeconds: number,
 ): Promise<GrantedSession | undefined> {
-  const { rows } = await db.query<GrantedSession & Record<string, unknown>>(
+  const { rows } = await db.query<
+    Omit<GrantedSession, 'mayCertsExpire'> & { readonly expiringPem: string | null }
+  >(
     sql`
     select s.id as "apiSessionId", s.client_id as "clientId", s.identity_id as "identityId", i.name as "identityName",
            i.is_admin or i.is_default_admin as "isAdmin", i.external_id as "externalId", g.scopes, g.nonce, s.method,
@@ -48,8 +50,9 @@ export async function grantedSession(
              || array(select fingerprint from api_session_certificate
                        where api_session_id = s.id and valid_to > now()
                        order by created_at desc limit ${TOKEN_FINGERPRINTS}) as fingerprints,
-           case when s.method = 'cert' then g.fingerprints[1] end as "loginFingerprint",
-           p.primary_cert_allow_expired_certs as "mayCertsExpire", s.authenticator_id as "authenticatorId",
+           case when s.method = 'cert' then g.fingerprints else '{}' end as "loginFingerprints",
+           (select a.cert_pem from authenticator a
+             where a.id = s.authenticator_id and p.primary_cert_allow_expired_certs) as "expiringPem",
            g.env_info as "envInfo", g.sdk_info as "sdkInfo", s.ip_address as "remoteAddress",
            s.is_cert_extendable as "isCertExtendable"
       from api_session s
@@ -63,25 +66,22 @@ export async function grantedSession(
     'granted-session',
   )
   const [session] = rows
-  return session && { ...session, ...boundTo(session) }
+  if (!session) return undefined
+  const { expiringPem, ...granted } = session
+  return { ...granted, ...boundTo(granted), mayCertsExpire: endsSoon(expiringPem, new Date()) }
 }
 
+type Bound = Pick<TokenFacts, 'fingerprints' | 'loginFingerprints'>
+
 /**
- * The certificates of a token, each once. That of the login comes first, if it still belongs to the identity or session.
+ * The certificates of a token, each once. wire: the chain of the login comes first, if its leaf still belongs to the
+ * identity or session.
  */
-export function boundTo({
-  fingerprints,
-  loginFingerprint,
-}: Pick<TokenFacts, 'fingerprints' | 'loginFingerprint'>): Pick<
-  TokenFacts,
-  'fingerprints' | 'loginFingerprint'
-> {
-  const isCurrent = loginFingerprint !== null && fingerprints.includes(loginFingerprint)
-  const all = new Set(isCurrent ? [loginFingerprint, ...fingerprints] : fingerprints)
-  return {
-    fingerprints: [...all].slice(0, TOKEN_FINGERPRINTS),
-    loginFingerprint: isCurrent ? loginFingerprint : null,
-  }
+export function boundTo({ fingerprints, loginFingerprints }: Bound): Bound {
+  const [leaf] = loginFingerprints
+  const chain = leaf !== undefined && fingerprints.includes(leaf) ? loginFingerprints : []
+  const all = new Set([...chain, ...fingerprints])
+  return { fingerprints: [...all].slice(0, TOKEN_FINGERPRINTS), loginFingerprints: chain }
 }
 
 /** Whether its clients present access tokens. */

@@ -36,7 +36,7 @@ export interface FirstFactor
   /** PEM of the client certificate, of a login by certificate. */
   readonly certificate: string | null
   readonly configTypes: readonly string[]
-  /** Of this certificate. */
+  /** Of its chain, leaf first. */
   readonly fingerprints: readonly string[]
   readonly envInfo: object | null
   readonly sdkInfo: object | null

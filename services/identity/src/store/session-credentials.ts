@@ -84,7 +84,7 @@ export async function markTokensSeen(tx: Tx, ids: readonly string[]): Promise<vo
 export interface FirstTokens {
   readonly grant: Pick<
     TokenFacts,
-    'scopes' | 'nonce' | 'loginFingerprint' | 'envInfo' | 'sdkInfo' | 'authTimeSeconds'
+    'scopes' | 'nonce' | 'loginFingerprints' | 'envInfo' | 'sdkInfo' | 'authTimeSeconds'
   >
   readonly accessToken: string
   readonly accessExpiresAtSeconds: number
@@ -102,7 +102,7 @@ export const firstTokenRows = ({
          granted as (
          insert into oidc_grant (api_session_id, scopes, nonce, fingerprints, env_info, sdk_info, auth_time,
                                  code_digest, code_challenge)
-         select s.id, ${grant.scopes}::text[], ${grant.nonce}, array_remove(array[${grant.loginFingerprint}::text], null),
+         select s.id, ${grant.scopes}::text[], ${grant.nonce}, ${grant.loginFingerprints}::text[],
                 ${jsonOf(grant.envInfo)}::jsonb, ${jsonOf(grant.sdkInfo)}::jsonb,
                 to_timestamp(${grant.authTimeSeconds}::float8), login.code_digest, login.code_challenge
            from s, login),

@@ -14,8 +14,8 @@ export interface ClientRouterList {
   /** The connected ones of these ids that evaluate posture checks. */
   evaluating(ids: readonly string[]): readonly string[]
   /**
-   * Of each of these ids that clients may use, as it was connected the last time. Undefined: it has not been seen. Without
-   * these while replicas of 0.1.0 have routers.
+   * Of each of these ids that clients may use, as it was connected the last time. Undefined: it is enrolled and has not
+   * been seen. Without these while replicas of 0.1.0 have routers.
    */
   lastFeaturesOf(ids: readonly string[]): readonly (RouterFeatures | undefined)[]
 }
@@ -40,8 +40,11 @@ export function openClientRouterList(
     },
     evaluating: (ids) => evaluatingRouters(presence, ids),
     lastFeaturesOf(ids) {
-      const usable = ids.filter((id) => directory.get(id)?.disabled === false)
-      const found = usable.map(presence.lastFeatures)
+      const usable = ids.map(directory.get).filter((one) => one?.disabled === false)
+      const found = usable.flatMap((router) => {
+        const features = router && presence.lastFeatures(router.id)
+        return features || router?.fingerprint !== undefined ? [features] : []
+      })
       // a signed token, which such a replica refuses, is for routers that are known to need it
       return presence.hasFormerReplicas() ? found.filter((one) => one !== undefined) : found
     },
