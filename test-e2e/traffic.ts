@@ -219,14 +219,14 @@ export function trafficOf(
         accepted.push(connection)
         echo(connection)
       }
-      await sdk.host(session.token, { onConnection })
+      await onceGranted(() => sdk.host(session.token, { onConnection }).then(() => true))
       return { serviceId, member, sdk, session, accepted }
     },
     async dialed(serviceId: string, router: TestRouter, client?: Member) {
       const member = client ?? (await traffic.member(`client-${count++}`, 'client'))
       const sdk = await traffic.connect(member, router)
       const session = await openSession(member, serviceId, 'Dial')
-      return { member, sdk, session, connection: await sdk.dial(session.token) }
+      return { member, sdk, session, connection: await onceGranted(() => sdk.dial(session.token)) }
     },
     async requireDomain(serviceId: string, domain: string) {
       const name = `domain-${count++}`
@@ -244,6 +244,15 @@ export function trafficOf(
   }
   return traffic
 }
+
+/** A router with a data model knows some ten milliseconds after a change who may do what. Applications try again. */
+const onceGranted = <T>(attempt: () => Promise<T>): Promise<T> =>
+  until(() =>
+    attempt().catch((err: unknown) => {
+      if (!String(err).includes('no access to service')) throw err
+      return undefined
+    }),
+  )
 
 /** Online, with the URL for SDKs. */
 async function isOnline(admin: Admin, { id, url }: TestRouter): Promise<boolean> {
