@@ -36,8 +36,10 @@ export interface StartOptions {
 export interface Applications extends AsyncDisposable {
   /** False: the SDK could not be prepared on this machine. */
   has(sdk: Sdk): boolean
-  /** Starts an application that hosts or dials a service, and waits until it is ready. */
+  /** Starts an application that hosts or dials a service, and waits until it has signed in. */
   start(role: 'host' | 'dial', service: string, options: StartOptions): Promise<Running>
+  /** Waits until the service has a terminator. */
+  hosted(serviceId: string): Promise<void>
   /** Creates a service, and starts both applications, the client when the service has a terminator. */
   pair(host: StartOptions, client: StartOptions): Promise<Pair>
 }
@@ -78,14 +80,14 @@ export async function openApplications(sdks: readonly Sdk[], traffic: () => Traf
       const name = `service-${count++}`
       const serviceId = await traffic().service(name, { encryptionRequired: true })
       const hosting = await applications.start('host', name, host)
-      await until(async () => {
-        const terminators = await traffic().admin.request<object[]>(
-          'GET',
-          `/services/${serviceId}/terminators`,
-        )
-        return terminators.length > 0
-      })
+      await applications.hosted(serviceId)
       return { name, serviceId, host: hosting, client: await applications.start('dial', name, client) }
+    },
+    async hosted(serviceId) {
+      await until(async () => {
+        const path = `/services/${serviceId}/terminators`
+        return (await traffic().admin.request<object[]>('GET', path)).length > 0
+      })
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(running.map((one) => one[Symbol.asyncDispose]()))

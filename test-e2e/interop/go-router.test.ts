@@ -93,9 +93,10 @@ test(`a router ${goRouterVersion} carries 1 MB for a client on the JVM SDK, and 
   if (!canRun(newest)) skip()
   const [java, ...args] = await jvmProgram()
   const service = 'for-java'
-  await traffic.service(service, { encryptionRequired: true })
+  const serviceId = await traffic.service(service, { encryptionRequired: true })
   const { token } = await invite(traffic.admin, folder, 'java', ['client'])
   await applications.start('host', service, { sdk: newest })
+  await applications.hosted(serviceId)
   await using jvm = startApplication(java, args, { timeoutMs: 120_000 })
   jvm.write(JSON.stringify({ action: 'enroll', token, service, bytes: MEGABYTE }))
   const visited = await jvm.next<{ error?: string }>()
