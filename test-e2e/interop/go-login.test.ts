@@ -109,18 +109,19 @@ describe.each(goVersions)('Go SDK %s', (version) => {
     expect(await visit({ ...login, provision })).toMatchObject(visited)
   })
 
-  test('a session needs a second token if the auth policy says so', async ({ skip }) => {
-    if (!sdk) skip()
-    if (version === '1.7.0') skip('with API sessions, this SDK sends the second token only with the login')
-    const secondary = { requireTotp: false, requireExtJwtSigner: issuer.signerId }
-    const user = await newUser({ authPolicyId: await fixture.makeAuthPolicy({}, { secondary }) })
-    const login = { scheme: 'sessions', ...user.credential('password') }
-    expect(await visit(login)).toHaveProperty('error')
-    const second = await visit({ ...login, secondToken: issuer.token(user.id) })
-    expect(second, second.error).toMatchObject({
-      name: user.name,
-      services: [user.service],
-      after: 'UNAUTHORIZED',
+  // with API sessions, version 1.7.0 sends the second token only with the login
+  if (version !== '1.7.0')
+    test('a session needs a second token if the auth policy says so', async ({ skip }) => {
+      if (!sdk) skip()
+      const secondary = { requireTotp: false, requireExtJwtSigner: issuer.signerId }
+      const user = await newUser({ authPolicyId: await fixture.makeAuthPolicy({}, { secondary }) })
+      const login = { scheme: 'sessions', ...user.credential('password') }
+      expect(await visit(login)).toHaveProperty('error')
+      const second = await visit({ ...login, secondToken: issuer.token(user.id) })
+      expect(second, second.error).toMatchObject({
+        name: user.name,
+        services: [user.service],
+        after: 'UNAUTHORIZED',
+      })
     })
-  })
 })
