@@ -114,7 +114,7 @@ export function openRouterModels(engine: Deps, log: Logger): RouterModels {
   }
   const following = follow()
 
-  /** Whether these changes concern the router otherwise than others that policies grant the same now. */
+  /** Whether these changes concern this router in another way than routers to which policies grant the same now. */
   const isOwn = (routerId: string, { rows, scopes, serviceRouters }: Touched): boolean =>
     rows['edge-routers'].has(routerId) ||
     [...serviceRouters.values()].some((routers) => routers.has(routerId)) ||

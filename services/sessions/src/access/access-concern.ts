@@ -77,7 +77,7 @@ export async function accessConcern(deps: AccessDeps): Promise<AccessConcern> {
   const { db } = changeLog
   const endListeners: SessionsEnded[] = []
   const routerCount = (): number => push.routers().size
-  /** wire: routers with the data model ask only the controller that has sent an API session last, even if it is away. */
+  /** wire: routers with the data model ask only the controller that has sent an API session last, even if it is not connected. */
   function resendTo(routerId: string): void {
     for (const router of push.routers())
       if (router.routerId === routerId && router.features.hasDataModel) push.connect(router)

@@ -94,7 +94,7 @@ export const changeSet = (
   ],
 })
 
-/** Without the id of a subscription: a router that is about to subscribe anew takes it, too. */
+/** Without the id of a subscription: a router that is about to subscribe again takes it, too. */
 export const syntheticSet = ({ changes }: OwnEvents): LargeOutgoing => ({
   type: modelType.changeSet,
   parts: [...changes, SYNTHETIC],

@@ -22,8 +22,21 @@ export interface ValidatedRouter {
 export type RouterCheck = (deps: InspectDeps, router: ValidatedRouter) => Promise<Uint8Array>
 
 /** A router has not said what it has, with the text for the operator. */
-export class NotInspected extends Error {
+class NotInspected extends Error {
   override readonly name = 'NotInspected'
+}
+
+/** The result of `check`; that of `refused`, with the text for the operator, if the router has not said what it has. */
+export async function orRefused(
+  check: () => Promise<Uint8Array>,
+  refused: (message: string) => Uint8Array,
+): Promise<Uint8Array> {
+  try {
+    return await check()
+  } catch (err) {
+    if (!(err instanceof NotInspected)) throw err
+    return refused(err.message)
+  }
 }
 
 /** Values of a router by name, parsed. Throws NotInspected. */

@@ -3,14 +3,7 @@ import sql from 'sql-template-tag'
 import { isShowable } from '../domain/router-text.js'
 import { MOST_DESTINATIONS } from '../limits.js'
 import { circuitsById } from '../store/circuit.js'
-import {
-  inspectRouter,
-  isObject,
-  NotInspected,
-  objectsIn,
-  type RouterCheck,
-  textIn,
-} from './inspect-router.js'
+import { inspectRouter, isObject, objectsIn, orRefused, type RouterCheck, textIn } from './inspect-router.js'
 
 const [FORWARDER, EDGE, SDK] = ['router-circuits', 'router-edge-circuits', 'router-sdk-circuits'] as const
 /** wire: such a destination is a client that has the end of the circuit itself. */
@@ -22,43 +15,43 @@ export const validateCircuits: RouterCheck = async (deps, { id: routerId, name: 
   const details = new Map<string, ValidatedCircuit>()
   const result = (success: boolean, message: string) =>
     ValidatedCircuits.encode({ routerId, routerName, success, message, details }).finish()
-  try {
-    const before = await circuitsOver(deps, routerId)
-    const values = await inspectRouter(deps, routerId, [FORWARDER, EDGE, SDK])
-    if (!values.has(FORWARDER)) return result(true, '') // wire: an older router does not say
-    const after = await circuitsOver(deps, routerId)
-    const forwarder = byId(values.get(FORWARDER), 'id')
-    const edge = byId(values.get(EDGE), 'circuitId')
-    const sdk = byId(values.get(SDK), 'circuitId')
-    for (const circuitId of after) {
-      const found = forwarder.get(circuitId)
-      const destinations = textsIn(found?.destinations)
-      const isInClient = [...destinations.values()].includes(IN_CLIENT)
-      const detail = {
-        ...{ circuitId, missingInController: false, destinations },
-        missingInForwarder: !found,
-        missingInEdge: isInClient && !edge.has(circuitId),
-        missingInSdk: isInClient && !sdk.has(circuitId),
+  return orRefused(
+    async () => {
+      const before = await circuitsOver(deps, routerId)
+      const values = await inspectRouter(deps, routerId, [FORWARDER, EDGE, SDK])
+      if (!values.has(FORWARDER)) return result(true, '') // wire: an older router does not say
+      const after = await circuitsOver(deps, routerId)
+      const forwarder = byId(values.get(FORWARDER), 'id')
+      const edge = byId(values.get(EDGE), 'circuitId')
+      const sdk = byId(values.get(SDK), 'circuitId')
+      for (const circuitId of after) {
+        const found = forwarder.get(circuitId)
+        const destinations = textsIn(found?.destinations)
+        const isInClient = [...destinations.values()].includes(IN_CLIENT)
+        const detail = {
+          ...{ circuitId, missingInController: false, destinations },
+          missingInForwarder: !found,
+          missingInEdge: isInClient && !edge.has(circuitId),
+          missingInSdk: isInClient && !sdk.has(circuitId),
+        }
+        if (before.has(circuitId)) details.set(circuitId, detail)
       }
-      if (before.has(circuitId)) details.set(circuitId, detail)
-    }
-    const others = [...new Set([...forwarder.keys(), ...edge.keys(), ...sdk.keys()])].filter(
-      (id) => !before.has(id) && !after.has(id),
-    )
-    const moved = await circuitsById(db, others) // to other routers: they are not this one's any more
-    for (const circuitId of others) {
-      if (moved.has(circuitId)) continue
-      details.set(circuitId, {
-        ...{ circuitId, missingInController: true, missingInForwarder: !forwarder.has(circuitId) },
-        ...{ missingInEdge: false, missingInSdk: false },
-        destinations: textsIn(forwarder.get(circuitId)?.destinations),
-      })
-    }
-    return result(true, '')
-  } catch (err) {
-    if (!(err instanceof NotInspected)) throw err
-    return result(false, err.message)
-  }
+      const others = [...new Set([...forwarder.keys(), ...edge.keys(), ...sdk.keys()])].filter(
+        (id) => !before.has(id) && !after.has(id),
+      )
+      const moved = await circuitsById(db, others) // to other routers: they are not this one's any more
+      for (const circuitId of others) {
+        if (moved.has(circuitId)) continue
+        details.set(circuitId, {
+          ...{ circuitId, missingInController: true, missingInForwarder: !forwarder.has(circuitId) },
+          ...{ missingInEdge: false, missingInSdk: false },
+          destinations: textsIn(forwarder.get(circuitId)?.destinations),
+        })
+      }
+      return result(true, '')
+    },
+    (message) => result(false, message),
+  )
 }
 
 async function circuitsOver(

@@ -3,8 +3,8 @@ import type { LinkTable } from '../links/link-table.js'
 import {
   type InspectDeps,
   inspectRouter,
-  NotInspected,
   objectsIn,
+  orRefused,
   type RouterCheck,
   textIn,
 } from './inspect-router.js'
@@ -21,33 +21,33 @@ export const validateLinks =
   async (deps, { id: routerId, name: routerName }) => {
     const result = (success: boolean, message: string, details: ValidatedLink[]) =>
       ValidatedLinks.encode({ routerId, routerName, success, message, details }).finish()
-    try {
-      const found = objectsIn((await inspectRouter(deps, routerId, ['links'])).get('links'), 'links')
-      const details = found.map((link): ValidatedLink => {
-        const [linkId, destinationRouterId] = [textIn(link, 'id'), textIn(link, 'dest')]
-        const stored = table.get(linkId)
-        const destinationConnected = presence.isOnline(destinationRouterId)
-        return {
-          ...{ linkId, destinationRouterId, destinationConnected, messages: [] },
-          controllerState: !stored ? UNKNOWN : stored.isConfirmed === false ? PENDING : ESTABLISHED,
-          routerState: ESTABLISHED,
-          isValid: destinationConnected === (stored !== undefined),
-          dialed: link.dialed === true,
-        }
-      })
-      const known = new Set(details.map(({ linkId }) => linkId))
-      for (const { id: linkId, sourceId, destinationId } of table.of(routerId)) {
-        if (known.has(linkId)) continue
-        const destinationRouterId = sourceId === routerId ? destinationId : sourceId
-        details.push({
-          ...{ linkId, destinationRouterId, messages: [], isValid: false },
-          destinationConnected: presence.isOnline(destinationRouterId),
-          ...{ controllerState: ESTABLISHED, routerState: UNKNOWN, dialed: sourceId === routerId },
+    return orRefused(
+      async () => {
+        const found = objectsIn((await inspectRouter(deps, routerId, ['links'])).get('links'), 'links')
+        const details = found.map((link): ValidatedLink => {
+          const [linkId, destinationRouterId] = [textIn(link, 'id'), textIn(link, 'dest')]
+          const stored = table.get(linkId)
+          const destinationConnected = presence.isOnline(destinationRouterId)
+          return {
+            ...{ linkId, destinationRouterId, destinationConnected, messages: [] },
+            controllerState: !stored ? UNKNOWN : stored.isConfirmed === false ? PENDING : ESTABLISHED,
+            routerState: ESTABLISHED,
+            isValid: destinationConnected === (stored !== undefined),
+            dialed: link.dialed === true,
+          }
         })
-      }
-      return result(true, '', details)
-    } catch (err) {
-      if (!(err instanceof NotInspected)) throw err
-      return result(false, err.message, [])
-    }
+        const known = new Set(details.map(({ linkId }) => linkId))
+        for (const { id: linkId, sourceId, destinationId } of table.of(routerId)) {
+          if (known.has(linkId)) continue
+          const destinationRouterId = sourceId === routerId ? destinationId : sourceId
+          details.push({
+            ...{ linkId, destinationRouterId, messages: [], isValid: false },
+            destinationConnected: presence.isOnline(destinationRouterId),
+            ...{ controllerState: ESTABLISHED, routerState: UNKNOWN, dialed: sourceId === routerId },
+          })
+        }
+        return result(true, '', details)
+      },
+      (message) => result(false, message, []),
+    )
   }
