@@ -11,8 +11,8 @@ export type ClientToken = (
 
 /**
  * The stored UUID where all routers are known to be of 1.1 to 1.6: they close what an ended session carries only if its
- * token is one. Otherwise a signed token, also where a router has not been seen yet: those of today take no other, and
- * clients that host keep the token of their first create.
+ * token is one, or are not enrolled. Otherwise a signed token, also where an enrolled router has not been seen yet: those of
+ * today take no other, and clients that host keep the token of their first create.
  */
 export const openClientToken =
   (
